@@ -8,11 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from feelstream.errors import FeelstreamError
+from feelstream.errors import FeelstreamError, needed
 from feelstream.plugins import did_you_mean
 from feelstream.run import Run
 from feelstream.run.callbacks import Callback, Row
@@ -22,14 +21,6 @@ from feelstream.scenario.files import to_toml
 
 LONGEST = 500  # letters of a parameter; MLflow refuses more than 6000, and nobody reads them
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-
-
-def needed(module: str, extra: str) -> Any:
-    """A module of an extra, or a sentence that says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as problem:
-        raise FeelstreamError(f"{extra} is not installed; get it with pip install 'feelstream[{extra}]'") from problem
 
 
 def measured(row: Row) -> dict[str, float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 
 LONGEST = 1000  # characters of a message; what a user typed may be anything
 
@@ -43,6 +45,15 @@ class BusyError(RunError):
 
 class EngineError(FeelstreamError):
     """The learning engine asked for cannot serve the model asked for."""
+
+
+def needed(module: str, extra: str, name: str = "") -> Any:
+    """A module of an extra, or a sentence that says how to get it. name: of the package, if not that of the extra."""
+    try:
+        return import_module(module)
+    except ImportError as problem:
+        said = f"{name or extra} is not installed; get it with pip install 'feelstream[{extra}]'"
+        raise FeelstreamError(said) from problem
 
 
 def sentence(problem: BaseException) -> str:

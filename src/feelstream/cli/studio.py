@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from feelstream import signals
-from feelstream.errors import RunError
+from feelstream.errors import needed
 from feelstream.terminal.common import number_option, out
 
 app = typer.Typer()
@@ -41,10 +41,7 @@ def studio(
 
         out.print(str(write_race(stored, export, title)))
         return
-    try:
-        import nicegui  # noqa: F401
-    except ImportError:
-        raise RunError("the studio needs NiceGUI; install it with pip install 'feelstream[studio]'") from None
+    needed("nicegui", "studio", "NiceGUI, which the studio needs,")
     from feelstream.studio.server import serve
 
     def tell(address: str) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from typing import Any
 
-from feelstream.errors import RunError, sentence
+from feelstream.errors import RunError, needed, sentence
 from feelstream.learning import cores
 
 CONNECT_SECONDS = 10
@@ -24,18 +23,14 @@ def dask_executor(address: str | None, workers: int | None = None) -> Iterator[E
     if address is None:
         yield None
         return
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as problem:
-        raise RunError("Dask is not installed; get it with pip install 'feelstream[dask]'") from problem
+    distributed = needed("distributed", "dask", "Dask")
     if address == "local":
-        no_dashboard: Any = None  # allowed, though its annotation says text
-        cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=no_dashboard)
-        with cluster, Client(cluster) as client:
+        cluster = distributed.LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
+        with cluster, distributed.Client(cluster) as client:
             yield client.get_executor()
         return
     try:
-        client = Client(address, timeout=CONNECT_SECONDS)
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as problem:
         raise RunError(f"there is no Dask scheduler at {address}: {sentence(problem)}") from problem
     with client:

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from importlib import import_module
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -23,7 +22,7 @@ import polars as pl
 
 from feelstream.constants import TABLE as CONSTANTS
 from feelstream.display.quantities import QUANTITIES, by_round, introduce, measures
-from feelstream.errors import FeelstreamError, RunError
+from feelstream.errors import RunError, needed
 from feelstream.loop.world import Theta
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
@@ -305,11 +304,7 @@ def write_run(run: Run, path: Path, finish: Callable[[Path], object] = lambda _:
 
 def as_pandas(table: pl.DataFrame) -> Any:
     """The table as a pandas DataFrame, column by column, so that pyarrow is not needed."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError as problem:
-        raise FeelstreamError("pandas is not installed; get it with pip install 'feelstream[pandas]'") from problem
-    return pandas.DataFrame({column.name: column.to_list() for column in table})
+    return needed("pandas", "pandas").DataFrame({column.name: column.to_list() for column in table})
 
 
 def _as_parquet(table: pl.DataFrame) -> bytes:

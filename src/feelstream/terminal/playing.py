@@ -36,9 +36,9 @@ def play(plan: Plan, where: Path, workers: int | None = None, dask: str | None =
         return execute(plan, where, workers=workers, executor=executor, progress=progress)
 
 
-def failures(*all_results: Results) -> list[dict[str, Any]]:
+def failures(results: Results) -> list[dict[str, Any]]:
     """What failed, as JSON has it."""
-    return [vars(failure) for results in all_results for failure in results.failures]
+    return [vars(failure) for failure in results.failures]
 
 
 def tell_failures(results: Results, played: bool = True) -> None:
