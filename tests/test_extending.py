@@ -98,6 +98,7 @@ def test_own_metric_runs_and_verifies(policy: str, tmp_path: Path) -> None:
     assert (product - known["importance"]).abs().max() < 1e-12  # type: ignore[operator]
     report = verify(run.save(tmp_path / "run"))
     assert report.ok, str(report)
+    assert "the importance by a user's own metric" in str(report)
 
 
 def test_a_changed_score_under_an_own_metric_is_still_seen(tmp_path: Path) -> None:

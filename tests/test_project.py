@@ -1,4 +1,4 @@
-"""What contributors are told agrees with what there is: commands, versions, pages of decisions."""
+"""What contributors are told agrees with what there is: commands, versions, constraints, pages of decisions."""
 
 from __future__ import annotations
 
@@ -62,3 +62,38 @@ def test_every_decision_is_listed() -> None:
     assert len(pages) >= 10
     assert set(re.findall(r"\]\(([a-z-]+\.md)\)", text("docs/decisions/index.md"))) == pages
     assert set(re.findall(r"decisions/([a-z-]+\.md)", text("mkdocs.yml"))) == pages | {"index.md"}
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_constraints_are_admitted() -> None:
+    """They name every run-time dependency, in a version that pyproject.toml admits."""
+    requirements = pytest.importorskip("packaging.requirements")
+    lines = text("constraints.txt").splitlines()
+    pinned = dict(re.split("[=>]=", line) for line in lines if not line.startswith("#"))
+    versions = {plain(name): version for name, version in pinned.items()}
+    project = PROJECT["project"]
+    extras = [each for texts in project["optional-dependencies"].values() for each in texts]
+    for needed in [*project["dependencies"], *extras]:
+        wanted = requirements.Requirement(needed)
+        known = versions.get(plain(wanted.name))
+        assert known is not None or needed not in project["dependencies"], needed
+        assert known is None or wanted.specifier.contains(known), f"{needed}, but {known}"
+
+
+def test_the_constraints_let_the_next_flower_in() -> None:
+    """flwr 1.42 asks for a uv and a certifi that are newer than those which 1.41 was tested with."""
+    lines = text("constraints.txt").splitlines()
+    moving = [line for line in lines if re.match("(flwr|certifi|uv)[=>]", line)]
+    assert len(moving) == 3
+    assert all(">=" in line for line in moving), moving
+    recipe = text("Makefile")
+    assert "s/^(flwr|certifi|uv)==/" in recipe  # or `make constraints` pins them again
+
+
+def test_the_lowest_versions_can_be_told() -> None:
+    """`make test-lowest` installs them: a lower end, and nothing that would make it another version."""
+    for needed in PROJECT["project"]["dependencies"]:
+        assert re.match(r"[a-z\d]+>=[\d.]+(,|$)", needed), needed

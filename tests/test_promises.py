@@ -132,11 +132,3 @@ def test_a_policy_with_its_own_transmit_verifies(tmp_path: Path) -> None:
         found = fs.verify(seal(path)).disagreement
         assert found is not None
         assert found.rule.startswith(rule)
-
-
-def test_a_metric_that_is_not_ours_is_taken_as_stored(tmp_path: Path) -> None:
-    simulate_in(tmp_path, small())
-    resolved = json.loads((tmp_path / "run.json").read_text())["resolved"] | {"own": ["policy.metric"]}
-    report = fs.verify(seal(tmp_path, resolved=resolved))
-    assert report.ok, str(report)
-    assert "the importance by a user's own metric" in str(report)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tracemalloc
+from collections.abc import Callable
+from dataclasses import fields, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -150,38 +151,46 @@ def test_learning_that_diverges_is_told_in_a_sentence() -> None:
         simulation.step()
 
 
-class Naughty(Random):
-    """Schedules whatever it is told to."""
+def deciding(change: Callable[[Decision], Any]) -> Random:
+    """A policy that decides at random, and then otherwise."""
 
-    tag: ClassVar[str] = ""
-    wish: tuple[int, ...] = ()
-    lie: bool = False
+    class Changed(Random):
+        tag: ClassVar[str] = ""
 
-    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
-        plan = observation.plan(self.size)
-        if self.lie:
-            plan = dataclasses.replace(plan, feasible=np.ones_like(plan.feasible))
-        return Decision(np.array(self.wish, int), plan)
+        def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Any:
+            return change(super().select(state, observation, rng))
+
+    return Changed()
 
 
-class Nobody(Random):
-    """As a newcomer writes it: an empty array, which is one of floats."""
-
-    tag: ClassVar[str] = ""
-
-    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
-        return Decision(np.array([]), observation.plan(self.size))
+def scheduling(*ids: int) -> Callable[[Decision], Decision]:
+    return lambda decision: replace(decision, schedule=np.array(ids, int))
 
 
-@pytest.mark.parametrize("wish", [(0, 0), (-1,), (6,), (0, 6)])
-def test_a_policy_must_schedule_different_existing_devices(wish: tuple[int, ...]) -> None:
-    scenario = small("data.arrivals.kind=poisson").model_copy(update={"policy": Naughty(wish=wish)})
-    with pytest.raises(PluginError, match="different device numbers from 0 to 5"):
-        fs.simulate(scenario)
+DEVICES = "different device numbers from 0 to 5"
+SCORES = r"whose score is an array .* or None, not|must give .* a finite score or NaN"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        *((scheduling(*ids), DEVICES) for ids in ((0, 0), (-1,), (6,), (0, 6))),
+        (lambda decision: None, "must return from select a Decision, not None, in round 1"),
+        (lambda decision: {}["no such thing"], "failed in round 1: KeyError"),
+        *(
+            (lambda decision, score=score: replace(decision, score=score), SCORES)
+            for score in (np.zeros(2), "x", [1.0], np.full(6, -np.inf), np.array(["a"] * 6))
+        ),
+    ],
+)
+def test_a_policy_that_breaks_is_told_in_a_sentence(change: Callable[[Decision], Any], sentence: str) -> None:
+    with pytest.raises(PluginError, match=sentence):
+        fs.simulate(small("data.arrivals.kind=poisson").with_(policy=deciding(change)))
 
 
 def test_a_policy_may_give_an_empty_array() -> None:
-    run = fs.simulate(small().model_copy(update={"policy": Nobody()}))
+    """As a newcomer writes it: one of floats."""
+    run = fs.simulate(small().with_(policy=deciding(lambda decision: replace(decision, schedule=np.array([])))))
     assert run.rounds["scheduled"].sum() == 0
 
 
@@ -190,15 +199,20 @@ def test_a_policy_cannot_schedule_a_device_without_data(lie: bool, tmp_path) -> 
     trace = tmp_path / "quiet.csv"
     trace.write_text("time,device,label\n")
     quiet = small("data.arrivals.kind=trace", f"data.arrivals.path={trace}", "data.eligible=with_data")
+
+    def first(decision: Decision) -> Decision:
+        plan = replace(decision.plan, feasible=decision.plan.feasible | lie)
+        return replace(decision, schedule=np.array([0]), plan=plan)
+
     with pytest.raises(PluginError, match="not feasible, in round 1"):
-        fs.simulate(quiet.model_copy(update={"policy": Naughty(wish=(0,), lie=lie)}))
+        fs.simulate(quiet.with_(policy=deciding(first)))
 
 
 def test_a_policy_cannot_change_the_world() -> None:
     simulation = begin(small())
     observation = simulation.step().observation
     plan = observation.plan(2)
-    arrays = [getattr(observation, field.name) for field in dataclasses.fields(observation)]
+    arrays = [getattr(observation, field.name) for field in fields(observation)]
     arrays += [observation.compute_energy_j, observation.dissimilarity, plan.energy_j, plan.feasible]
     for array in arrays:
         if isinstance(array, np.ndarray):
@@ -292,42 +306,9 @@ def test_the_proposed_policy_leads_with_three_digits_per_device() -> None:
     assert (proposed - random).mean() > 0.06
 
 
-class Silent(fs.Policy):
-    def select(self, state, observation, rng) -> Any:
-        return None
-
-
-class Failing(fs.Policy):
-    def select(self, state, observation, rng):
-        return {}["no such thing"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "sentence"),
-    [(Silent, "must return from select a Decision, not None, in round 1"), (Failing, "failed in round 1: KeyError")],
-)
-def test_a_policy_that_breaks_is_told_in_a_sentence(policy: type[fs.Policy], sentence: str) -> None:
-    scenario = fs.preset("tiny", ["learning.engine=none"]).model_copy(update={"policy": policy()})
-    with pytest.raises(PluginError, match=sentence):
-        fs.simulate(scenario)
-
-
 def test_a_metric_that_breaks_is_told_in_a_sentence() -> None:
     with pytest.raises(fs.FeelstreamError, match=r"policy\.metric: 'math:sin' failed in round 1: TypeError"):
         fs.simulate(fs.preset("tiny", ["learning.engine=none", "policy.metric=math:sin"]))
-
-
-@pytest.mark.parametrize("score", [np.zeros(2), "x", [1.0], np.full(6, -np.inf), np.array(["a"] * 6)], ids=repr)
-def test_malformed_scores_get_a_sentence(score: object) -> None:
-    class Scored(Random):
-        def select(self, state, observation, rng):
-            decision = super().select(state, observation, rng)
-            return dataclasses.replace(decision, score=score)
-
-    with pytest.raises(
-        PluginError, match=r"whose score is an array .* or None, not|must give .* a finite score or NaN"
-    ):
-        fs.simulate(small().model_copy(update={"policy": Scored()}))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (9, 1), (40, 7), (3, 21_840), (2, 2**17 + 3)])

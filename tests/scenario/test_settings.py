@@ -20,11 +20,6 @@ def test_the_defaults_are_the_papers() -> None:
     assert Scenario().policy == Lyapunov(V=0.05, size=2, cardinality="exact", metric="combined")
 
 
-def test_a_budget_for_each_device() -> None:
-    scenario = fs.preset("tiny", ["system.devices=3", "system.energy_budget_j=[0, 1, 2]"])
-    assert scenario.known_system(10).energy_budget_j.tolist() == [0, 1, 2]
-
-
 def test_settings_from_objects() -> None:
     assert Scenario(policy=Random(size=3)).policy == Random(size=3)
     with pytest.raises(ValueError, match=r"policy\.size: must be at most"):
