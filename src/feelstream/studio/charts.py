@@ -97,23 +97,26 @@ def curves(lanes: Sequence[Lane], column: str, shown: int, dark: bool) -> Option
     if series:
         series[0]["markLine"] = marker(shown, dark, lanes)
         if column == BUDGETED:
-            series.append(_budget(lanes[0], quantity.scale, dark))
+            series.append(_budget(lanes[0], dark))
     top = quantity.most
     y = axis(dark, type="value", min=0, max=top, splitNumber=4, interval=top and top / 4)
     return frame(dark, round_axis(dark, rounds), y, series)
 
 
-def _budget(lane: Lane, scale: float, dark: bool) -> Options:
+def _budget(lane: Lane, dark: bool) -> Options:
     """The budget in force as a dashed line."""
     rounds = lane.scenario.system.rounds
     steps = sorted({1, *(change.round for change in lane.changes if change.round <= rounds)})
-    budgets = [
-        [t, short(float(np.mean(scenario_at(lane, t).system.energy_budget_j)) * scale, 4)] for t in (*steps, rounds)
-    ]
+    budgets = [[t, budget_shown(lane, t)] for t in (*steps, rounds)]
     return {
         "name": "budget", "type": "line", "data": budgets, "step": "end", "symbol": "none", "silent": True,
         "lineStyle": {"type": "dashed", "width": 1.5, "color": ink(dark)}, "itemStyle": {"color": ink(dark)},
     }  # fmt: skip
+
+
+def budget_shown(lane: Lane, round: int) -> float:
+    """The mean budget of the devices in force in a round, in the unit of its chart."""
+    return short(float(np.mean(scenario_at(lane, round).system.energy_budget_j)) * QUANTITIES[BUDGETED].scale, 4)
 
 
 def curve(name: str, points: list, index: int, dark: bool) -> Options:

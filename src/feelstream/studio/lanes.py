@@ -219,7 +219,10 @@ class StoredLane(Lane):
         return view
 
     def _device(self, round: int, device: int) -> dict[str, Any] | None:
-        return None if self._scenes is None else self._scenes.rows(round).row(device, named=True)
+        if self._scenes is None:
+            return None
+        rows = self._scenes.rows(round)
+        return {name: rows[name][device] for name in (*HISTORY, *SPENT) if name in rows.columns}
 
     def step(self) -> None:
         """Read what has been stored meanwhile, if the run is followed; nothing, if nothing has."""

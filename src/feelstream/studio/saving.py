@@ -26,7 +26,7 @@ from feelstream.run import simulate_in
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.scenario.files import to_toml
 from feelstream.studio import asset
-from feelstream.studio.charts import BUDGETED, shown_setting
+from feelstream.studio.charts import BUDGETED, budget_shown, shown_setting
 from feelstream.studio.lanes import Lane, open_runs, scenario_at, side_by_side
 from feelstream.studio.maps import places
 from feelstream.studio.views import why
@@ -123,10 +123,7 @@ def race_figures(lanes: Sequence[Lane], title: str) -> dict[str, Any]:
 
 
 def _lane(lane: Lane, index: int, rounds: int, most: int) -> dict[str, Any]:
-    style, scale = line_style(index), QUANTITIES[BUDGETED].scale
-    budget = [
-        short(float(np.mean(scenario_at(lane, t).system.energy_budget_j)) * scale, 4) for t in range(1, rounds + 1)
-    ]
+    style = line_style(index)
     return {
         "label": lane.label,
         "seed": lane.seed,
@@ -135,7 +132,7 @@ def _lane(lane: Lane, index: int, rounds: int, most: int) -> dict[str, Any]:
         "dash": style.plotly_dash,
         "devices": lane.scenario.system.devices,
         "curves": [[_value(row.get(name), name) for row in lane.rows[:rounds]] for name in CURVES],
-        "budget": [None, budget, None],
+        "budget": [None, [budget_shown(lane, t) for t in range(1, rounds + 1)], None],
         "changes": [[change.round, shown_setting(change.field, change.value)] for change in lane.changes],
         "scheduled": [list(entry[:2]) for entry in lane.schedule if entry[0] <= rounds],
         "steps": [_step(lane, round, most) for round in range(1, rounds + 1)],
