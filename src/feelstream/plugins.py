@@ -394,7 +394,7 @@ class Kind(NamesCode, Generic[T]):
         """What may have been meant: one of the fields, or another policy, buffer, … that has the field."""
         known = [self.tag_field, *cls.model_fields]
         if cls.model_fields:
-            return f"; {did_you_mean(str(field), known)}allowed: {', '.join(known)}"
+            return f"; {near_or_all(str(field), known)}"
         others = [other for other, cls in self.ours.items() if field in cast(type[Plugin], cls).model_fields]
         return f", which has none; it is one of {', '.join(others)}" if others else ", which has none"
 

@@ -16,7 +16,7 @@ from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.contract import Learner
 from feelstream.learning.models import STACKS, Layer, Model, build
 from feelstream.learning.settings import LearningSettings
-from feelstream.plugins import did_you_mean, import_object, in_a_sentence
+from feelstream.plugins import import_object, in_a_sentence, near_or_all
 
 
 def make(settings: LearningSettings, dataset: Dataset, threads: int | None = None) -> Learner | None:
@@ -73,11 +73,8 @@ def describe(name: str, dataset: Dataset) -> Any:
     if name in STACKS:
         return _fitting(build(name, dataset.shape, dataset.classes), name, dataset)
     if ":" not in name:
-        known = list(STACKS)
-        raise ScenarioError(
-            f"learning.model: '{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
-            "or package.module:Name"
-        )
+        meant = near_or_all(name, list(STACKS), ", or package.module:Name")
+        raise ScenarioError(f"learning.model: '{name}' is not known; {meant}")
     try:
         found = import_object(name)
     except ScenarioError as problem:

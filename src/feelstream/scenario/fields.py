@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Kind, Plugin, did_you_mean
+from feelstream.plugins import Kind, Plugin, near_or_all
 
 Path = tuple[str, ...]
 
@@ -181,7 +181,7 @@ def _siblings(field: str, model: Any) -> str:
     known = list(getattr(model, "model_fields", {}))
     if not known or issubclass(model, Plugin):
         return ""
-    return f"; {did_you_mean(last, known)}allowed: {', '.join(known)}"
+    return f"; {near_or_all(last, known)}"
 
 
 def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -21,7 +21,7 @@ from feelstream.errors import ScenarioError
 from feelstream.model import physics
 from feelstream.model.energy import Core
 from feelstream.model.system import System
-from feelstream.plugins import LEAST, MOST, did_you_mean
+from feelstream.plugins import LEAST, MOST, near_or_all
 from feelstream.scenario.fields import explain
 from feelstream.scenario.sections import DeviceClass
 from feelstream.tables import TableFile, Wanted
@@ -118,11 +118,8 @@ def core(name: str, field: str = "cpu.profile") -> Core:
         return our_cores()[name]
     path = Path(name)
     if path.suffix != ".toml":
-        known = list(our_cores())
-        raise ScenarioError(
-            f"{field}: '{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
-            "or the path of a .toml file"
-        )
+        meant = near_or_all(name, list(our_cores()), ", or the path of a .toml file")
+        raise ScenarioError(f"{field}: '{name}' is not known; {meant}")
     try:
         return _read(path, path.stat().st_mtime_ns, field)
     except OSError as problem:

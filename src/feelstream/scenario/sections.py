@@ -30,7 +30,7 @@ from feelstream.plugins import (
     NonNegative,
     Positive,
     Settings,
-    did_you_mean,
+    near_or_all,
 )
 from feelstream.policies import Policy
 from feelstream.policies.base import TRAINING
@@ -160,10 +160,7 @@ class CostsSettings(Settings):
 
 def _known_dataset(name: str) -> str:
     if name not in NAMES and not name.lower().endswith(".npz"):
-        raise ValueError(
-            f"{name!r} is not known; {did_you_mean(name, list(NAMES))}allowed: {', '.join(NAMES)}, "
-            "or the path of an .npz file"
-        )
+        raise ValueError(f"{name!r} is not known; {near_or_all(name, list(NAMES), ', or the path of an .npz file')}")
     return name
 
 
