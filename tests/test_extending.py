@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import devices_of
 from commands import Command
 from sealing import seal
 from stopped import goes_on_bit_for_bit
@@ -46,8 +47,7 @@ def test_own_policy_and_arrivals_run_and_verify(tmp_path: Path) -> None:
     report = verify(path)
     assert report.ok, str(report)
     # The rule itself: nobody comes back within 3 rounds, and by night nothing arrives.
-    assert run.devices is not None
-    for _, device in run.devices.group_by("device"):
+    for _, device in devices_of(run).group_by("device"):
         turns = device.filter(device["scheduled"])["round"].sort()
         assert turns.diff().drop_nulls().min() is None or turns.diff().min() > 3  # type: ignore[operator]
 
@@ -57,8 +57,7 @@ def test_own_probe_runs_and_verifies(tmp_path: Path) -> None:
     path = simulate(preset("tiny", [f"policy.name={name}", "system.rounds=3"])).save(tmp_path / "run")
     run = read(path)  # which runs no code, and knows by the promises that the policy asked
     assert run.scenario.known_system(10).round_s == run.scenario.system.round_s - run.scenario.reports.slot_s
-    assert run.devices is not None
-    assert (run.devices["e_report_j"] > 0).any()
+    assert (devices_of(run)["e_report_j"] > 0).any()
     report = verify(path)
     assert report.ok, str(report)
 
@@ -92,8 +91,7 @@ def test_another_process_plays_the_same() -> None:
 def test_own_metric_runs_and_verifies(policy: str, tmp_path: Path) -> None:
     overrides = ["learning.engine=none", f"policy.name={policy}", f"policy.metric={METRIC}"]
     run = simulate(preset("tiny", overrides))
-    assert run.devices is not None
-    known = run.devices.drop_nulls("amount")
+    known = devices_of(run).drop_nulls("amount")
     product = known["amount"] * (1 + known["dissimilarity"])
     assert (product - known["importance"]).abs().max() < 1e-12  # type: ignore[operator]
     report = verify(run.save(tmp_path / "run"))
@@ -103,8 +101,7 @@ def test_own_metric_runs_and_verifies(policy: str, tmp_path: Path) -> None:
 
 def test_a_changed_score_under_an_own_metric_is_still_seen(tmp_path: Path) -> None:
     path = simulate(preset("tiny", ["learning.engine=none", f"policy.metric={METRIC}"])).save(tmp_path / "run")
-    devices = read(path).devices
-    assert devices is not None
+    devices = devices_of(read(path))
     devices.with_columns(score=devices["score"] * 1.001).write_parquet(path / "devices.parquet")
     found = verify(seal(path)).disagreement
     assert found is not None

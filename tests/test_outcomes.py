@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import small
+from builders import devices_of, small
 
 import feelstream as fs
 from feelstream.errors import PluginError
@@ -82,8 +82,7 @@ HERE = "tests/test_outcomes.py"
 
 def test_a_metric_may_go_by_the_observation(tmp_path) -> None:
     run = fs.simulate(small(f"policy.metric={HERE}:hungry"), 1)
-    assert run.devices is not None
-    chosen = run.devices.filter(run.devices["feasible"])
+    chosen = devices_of(run).filter("feasible")
     expected = chosen["amount"] + chosen["stored"] / (1 + chosen["queue_j"])
     np.testing.assert_allclose(chosen["importance"].to_numpy(), expected.to_numpy(), rtol=1e-12)
     assert fs.verify(run.save(tmp_path / "run")).ok

@@ -11,7 +11,7 @@ import numpy as np
 import odd_plugins as odd
 import polars as pl
 import pytest
-from builders import small
+from builders import devices_of, small
 from sealing import seal
 from small_plans import in_process
 
@@ -127,8 +127,7 @@ def test_a_policy_with_its_own_transmit_verifies(tmp_path: Path) -> None:
         ("bandwidth_share", 5.0, "no more than the whole band"),
         ("e_tr_j", -1.0, "e_tr_j is not negative"),
     ):
-        assert run.devices is not None
-        run.devices.with_columns(pl.col(column) * factor).write_parquet(path / "devices.parquet")
+        devices_of(run).with_columns(pl.col(column) * factor).write_parquet(path / "devices.parquet")
         found = fs.verify(seal(path)).disagreement
         assert found is not None
         assert found.rule.startswith(rule)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from builders import small
+from builders import devices_of, small
 
 import feelstream as fs
 from feelstream import learning as learn
@@ -63,8 +63,7 @@ def test_devices_without_data_are_scheduled_unless_data_is_asked_for(policy: str
     assert (run.rounds["scheduled"] > 0).all()
     assert (run.rounds["energy_mean_j"] > 0).all()
     assert run.rounds["loss"].n_unique() == 1  # θ never changes, and no weight is 0/0
-    assert run.devices is not None
-    assert run.devices["available"].all()
+    assert devices_of(run)["available"].all()
 
 
 def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
@@ -104,9 +103,9 @@ def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
 
 def test_budgets_of_each_device() -> None:
     run = fs.simulate(small("system.energy_budget_j=[0, 0.001, 0.01, 0.1, 1, 10]", "data.arrivals.kind=poisson"))
-    assert run.devices is not None
-    last = run.devices.filter(run.devices["round"] == 8)["queue_next_j"]
-    spent = (run.devices["e_cmp_j"] + run.devices["e_tr_j"]).to_numpy().reshape(8, 6).sum(axis=0)
+    devices = devices_of(run)
+    last = devices.filter(devices["round"] == 8)["queue_next_j"]
+    spent = (devices["e_cmp_j"] + devices["e_tr_j"]).to_numpy().reshape(8, 6).sum(axis=0)
     assert last[0] == pytest.approx(spent[0])  # no budget: the queue is all that was ever spent
     assert last[5] == 0.0
 

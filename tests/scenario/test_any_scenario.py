@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from builders import devices_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from legal import CLASSES, tables
@@ -58,8 +59,7 @@ def play(scenario: fs.Scenario, seed: int) -> fs.Run:
 @given(st.data(), st.integers(0, 3))
 def test_a_run_is_sound_and_verifies(trace_file: str, data: st.DataObject, seed: int) -> None:
     run = play(legal(data, trace_file), seed)
-    assert run.devices is not None
-    for table in (run.rounds, run.devices):
+    for table in (run.rounds, devices_of(run)):
         for column in table.select(pl.col(pl.Float64)).iter_columns():
             assert column.drop_nulls().is_finite().all(), column.name
     check_energy_and_queues(run)
@@ -69,14 +69,12 @@ def test_a_run_is_sound_and_verifies(trace_file: str, data: st.DataObject, seed:
         assert report.ok, str(report)
         back = fs.read(directory)
     assert back.rounds.equals(run.rounds)
-    assert back.devices is not None
-    assert back.devices.equals(run.devices)
+    assert devices_of(back).equals(devices_of(run))
     assert (back.scenario, back.seed) == (run.scenario, run.seed)
 
 
 def check_energy_and_queues(run: fs.Run) -> None:
-    s, devices, rounds = run.scenario, run.devices, run.scenario.system.rounds
-    assert devices is not None
+    s, devices, rounds = run.scenario, devices_of(run), run.scenario.system.rounds
 
     def column(name: str) -> np.ndarray:
         return devices[name].to_numpy().reshape(rounds, -1)
@@ -122,10 +120,8 @@ def test_policies_with_one_seed_meet_the_same_world(trace_file: str, data: st.Da
         assume(False)
         raise
     world = ["round", "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels"]
-    first, second = play(one, seed).devices, play(two, seed).devices
-    assert first is not None
-    assert second is not None
-    assert first.select(world).equals(second.select(world))
+    first, second = (devices_of(play(each, seed)).select(world) for each in (one, two))
+    assert first.equals(second)
 
 
 @pytest.mark.slow
@@ -144,6 +140,4 @@ def test_a_run_stopped_and_started_again_is_the_same(
         files = {path.name for path in Path(directory).iterdir()} - {"constants.parquet"}  # where devices differ
         assert files == {".lock", "devices.parquet", "rounds.parquet", "run.json"}
     assert run.rounds.equals(left_alone.rounds)
-    assert run.devices is not None
-    assert left_alone.devices is not None
-    assert run.devices.equals(left_alone.devices)
+    assert devices_of(run).equals(devices_of(left_alone))

@@ -6,8 +6,9 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
-from builders import small
+from builders import devices_of, small
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
@@ -33,15 +34,14 @@ def test_sizes_add_up_and_are_within_one_of_their_shares() -> None:
 def test_classes_differ_as_they_say_and_verify(policy: str, tmp_path: Path) -> None:
     scenario = small(CLASSES, f"policy.name={policy}", "system.rounds=30", "data.arrivals.kind=poisson")
     run = fs.simulate(scenario, 1)
-    assert run.devices is not None
-    strong, weak = (run.devices.filter(run.devices["device"].is_in(ids)) for ids in ([0, 1, 2], [3, 4, 5]))
+    strong, weak = (devices_of(run).filter(pl.col("device").is_in(ids)) for ids in ([0, 1, 2], [3, 4, 5]))
     assert (strong["f_hz"] >= 1e9).all()
     assert (strong["f_hz"] <= 1.2e9).all()
     assert (weak["beta"] >= 10**0.5).all()
     trained = strong.filter("scheduled")
     assert len(trained) > 0
     assert trained["t_cmp_s"].to_numpy() == pytest.approx(2e8 / trained["f_hz"].to_numpy())
-    last = run.devices.filter(run.devices["round"] == 30)["stored"].to_numpy()
+    last = devices_of(run).filter(pl.col("round") == 30)["stored"].to_numpy()
     assert last[3:].sum() / last[:3].sum() == pytest.approx(0.2, abs=0.08)  # about 450 and 90 samples
     assert fs.verify(run.save(tmp_path / "run")).ok
     assert from_dict(tomllib.loads(to_toml(scenario))) == scenario

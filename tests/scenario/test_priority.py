@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from builders import small
+from builders import devices_of, small
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
@@ -28,8 +28,7 @@ POLICIES = [
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: " ".join(policy))
 def test_importance_counts_so_many_times_and_verify_knows(policy: list[str], tmp_path: Path) -> None:
     run = fs.simulate(small(PRIORITIES, *policy, "system.rounds=12", "data.arrivals.kind=poisson"), 2)
-    assert run.devices is not None
-    found = run.devices.filter("feasible")
+    found = devices_of(run).filter("feasible")
     amount = 0 if "policy.metric=dissimilarity" in policy else found["amount"]
     metric = found["dissimilarity"] + amount
     assert found["importance"].to_numpy() == pytest.approx(EVERYONE[found["device"]] * metric.to_numpy())
@@ -39,8 +38,8 @@ def test_importance_counts_so_many_times_and_verify_knows(policy: list[str], tmp
 def test_who_comes_first_is_chosen_more_often() -> None:
     changes = ["policy.name=lyapunov", "policy.V=inf", "system.rounds=30", "data.arrivals.kind=poisson"]
     run = fs.simulate(small(PRIORITIES, *changes, "cpu.frequency_hz=[1e9, 1.2e9]"), 3)
-    assert run.devices is not None
-    times = run.devices.group_by("device", maintain_order=True).agg(pl.col("scheduled").sum())["scheduled"].to_numpy()
+    by_device = devices_of(run).group_by("device", maintain_order=True)
+    times = by_device.agg(pl.col("scheduled").sum())["scheduled"].to_numpy()
     assert times[3:].min() > times[:3].max()
 
 
@@ -49,9 +48,7 @@ def test_a_priority_of_1_changes_no_byte(policy: list[str]) -> None:
     changes = [*policy, "system.rounds=8", "data.arrivals.kind=poisson"]
     with_it = fs.simulate(small("devices.classes=[{share=1.0, priority=1.0}]", *changes), 1)
     without = fs.simulate(small(*changes), 1)
-    assert with_it.devices is not None
-    assert without.devices is not None
-    assert with_it.devices.equals(without.devices, null_equal=True)
+    assert devices_of(with_it).equals(devices_of(without), null_equal=True)
     assert with_it.rounds.equals(without.rounds, null_equal=True)
 
 

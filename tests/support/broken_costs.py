@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,34 +10,14 @@ import numpy as np
 from feelstream.model.system import AsSettings, CostContext, CostRule, RoundCosts
 
 
-class Free(CostRule):
-    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
-        return RoundCosts(cycles=np.zeros(seen.system.devices))
+def costing(costs: Callable[[int], Any]) -> CostRule:
+    """A rule whose every round costs this, of so many devices."""
 
+    class Costs(CostRule):
+        def costs(self, seen: CostContext, rng: np.random.Generator) -> Any:
+            return costs(seen.system.devices)
 
-class Refund(CostRule):
-    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
-        return RoundCosts(download_j=np.full(seen.system.devices, -1.0))
-
-
-class Endless(CostRule):
-    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
-        return RoundCosts(download_s=np.full(seen.system.devices, np.inf))
-
-
-class OneForAll(CostRule):
-    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
-        return RoundCosts(update_bits=np.array([1e5] * (seen.system.devices + 1)))
-
-
-class Plain(CostRule):
-    def costs(self, seen: CostContext, rng: np.random.Generator) -> Any:
-        return {"cycles": np.ones(seen.system.devices)}
-
-
-class Moody(CostRule):
-    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
-        return RoundCosts(cycles=np.random.default_rng().uniform(1, 2, seen.system.devices))
+    return Costs()
 
 
 class Boasts(CostRule):
@@ -58,12 +39,12 @@ class Writes(CostRule):
 
 
 BROKEN_COSTS = [
-    (Free(), "contract"),
-    (Refund(), "contract"),
-    (Endless(), "contract"),
-    (OneForAll(), "contract"),
-    (Plain(), "contract"),
-    (Moody(), "repeatable"),
+    (costing(lambda devices: RoundCosts(cycles=np.zeros(devices))), "contract"),
+    (costing(lambda devices: RoundCosts(download_j=np.full(devices, -1.0))), "contract"),
+    (costing(lambda devices: RoundCosts(download_s=np.full(devices, np.inf))), "contract"),
+    (costing(lambda devices: RoundCosts(update_bits=np.array([1e5] * (devices + 1)))), "contract"),
+    (costing(lambda devices: {"cycles": np.ones(devices)}), "contract"),
+    (costing(lambda devices: RoundCosts(cycles=np.random.default_rng().uniform(1, 2, devices))), "repeatable"),
     (Boasts(), "contract"),
     (Pretends(), "flags"),
     (Writes(), "runs"),

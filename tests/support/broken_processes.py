@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,24 +15,14 @@ from feelstream.environment.harvest import NoHarvest, PacketHarvest
 from feelstream.environment.mobility import Static
 
 
-class Overclocked(UniformFrequency):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return context.frequency_high_hz * 2, state
+def stepping(base: Any, value: Callable[[int, Nested, Any, np.random.Generator], Any]) -> Any:
+    """A process of this kind, whose every step comes to this value and leaves the state alone."""
 
+    class Steps(base):
+        def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+            return value(round, state, context, rng), state
 
-class Short1(UniformFrequency):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return context.frequency_high_hz[:-1], state
-
-
-class Loud(IndependentChannel):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return 5 * rng.standard_exponential(context.devices), state
-
-
-class Minus(IndependentChannel):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return rng.standard_normal(context.devices), state
+    return Steps()
 
 
 class WritesState(IndependentChannel):
@@ -41,36 +32,6 @@ class WritesState(IndependentChannel):
     def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
         state["sum"] += 1
         return rng.standard_exponential(context.devices), state
-
-
-class Drifts(Static):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return state["beta"] * 1.0001**round, state
-
-
-class Outside(Static):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return np.full(context.devices, 1e9), state
-
-
-class Away(Always):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return np.zeros(context.devices, bool), state
-
-
-class Numbers(Always):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return np.ones(context.devices), state
-
-
-class Fails(NoFaults):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return np.ones(context.devices, bool), state
-
-
-class Takes(NoHarvest):
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
-        return np.full(context.devices, -1.0), state
 
 
 class Overfull(PacketHarvest):
@@ -110,17 +71,20 @@ class Stateless(IndependentChannel):
 
 
 BROKEN_PROCESSES = [
-    (Overclocked(), "contract"),
-    (Short1(), "contract"),
-    (Loud(), "mean"),
-    (Minus(), "contract"),
+    (stepping(UniformFrequency, lambda round, state, context, rng: context.frequency_high_hz * 2), "contract"),
+    (stepping(UniformFrequency, lambda round, state, context, rng: context.frequency_high_hz[:-1]), "contract"),
+    (
+        stepping(IndependentChannel, lambda round, state, context, rng: 5 * rng.standard_exponential(context.devices)),
+        "mean",
+    ),
+    (stepping(IndependentChannel, lambda round, state, context, rng: rng.standard_normal(context.devices)), "contract"),
     (WritesState(), "runs"),
-    (Drifts(), "flags"),
-    (Outside(), "contract"),
-    (Away(), "flags"),
-    (Numbers(), "flags"),
-    (Fails(), "flags"),
-    (Takes(), "flags"),
+    (stepping(Static, lambda round, state, context, rng: state["beta"] * 1.0001**round), "flags"),
+    (stepping(Static, lambda round, state, context, rng: np.full(context.devices, 1e9)), "contract"),
+    (stepping(Always, lambda round, state, context, rng: np.zeros(context.devices, bool)), "flags"),
+    (stepping(Always, lambda round, state, context, rng: np.ones(context.devices)), "flags"),
+    (stepping(NoFaults, lambda round, state, context, rng: np.ones(context.devices, bool)), "flags"),
+    (stepping(NoHarvest, lambda round, state, context, rng: np.full(context.devices, -1.0)), "flags"),
     (Overfull(), "flags"),
     (Stateless(), "repeatable"),
     (Objects2(), "contract"),

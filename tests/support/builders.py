@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from feelstream.model.system import System
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation
+from feelstream.run import Run
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
@@ -73,3 +75,9 @@ def small(*overrides: str) -> Scenario:
         "learning": {"engine": "none", "model": "softmax"},
     }
     return from_dict(table, overrides)
+
+
+def devices_of(run: Run) -> pl.DataFrame:
+    """devices.parquet, of a run that keeps it."""
+    assert run.devices is not None
+    return run.devices

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-LYAPUNOV = ("lyapunov", "lyapunov_joint")
 BY_SCORE = ("age", "best_channel", "proportional_fair", "greedy_energy", "importance_greedy")
 FEWER = ("select_all", "fedcs", "balanced_joint")  # may plan for as few as one
 OWN_SHARES = ("lyapunov_joint", "balanced_joint", "ocean")
