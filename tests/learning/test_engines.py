@@ -65,7 +65,7 @@ def test_theta_must_be_a_finite_float32_vector(engine: str):
             learner.evaluate(wrong)
     theta[7] = np.nan
     for use in (learner.evaluate, lambda theta: learner.train(theta, draw(1, 1, 1), 0.1)):
-        with pytest.raises(EngineError, match="no finite numbers"):
+        with pytest.raises(EngineError, match="not finite numbers"):
             use(theta)
 
 

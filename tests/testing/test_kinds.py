@@ -126,7 +126,7 @@ def test_kinds_are_found_by_class_and_by_name() -> None:
     with pytest.raises(ScenarioError, match="'resevoir' is not known; did you mean 'reservoir'"):
         named("resevoir")
     with pytest.raises(
-        ScenarioError, match="is no plug-in: it must be a class derived from one of EnergyLaw, CostRule"
+        ScenarioError, match="is not a plug-in: it must be a class derived from one of EnergyLaw, CostRule"
     ):
         named(f"{odd.FILE}:Items")
     with pytest.raises(ScenarioError, match="'trace' cannot be made: give each of its fields a default"):

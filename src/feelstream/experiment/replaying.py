@@ -189,7 +189,7 @@ def _first_difference(name: str, stored: pl.DataFrame, again: pl.DataFrame) -> s
 
 
 def _other_conditions(path: Path, stored: Manifest, again: Manifest) -> str:
-    """Another engine, data set or release explains a difference, and is no proof of damage."""
+    """Another engine, data set or release explains a difference, and does not prove damage."""
     try:
         check_same_run(path, stored, again.as_dict())
     except RunError as problem:

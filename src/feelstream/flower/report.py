@@ -207,7 +207,7 @@ class Bounds:
             raise ReportError(f"{_wire(name)} must be a list of {self.classes} counts, not {found}")
         if not all(type(value) is int and 0 <= value <= MOST_SAMPLES for value in values):
             wrong = next(v for v in values if type(v) is not int or not 0 <= v <= MOST_SAMPLES)
-            raise ReportError(f"{_wire(name)} holds {wrong!r:.40}, which is no count of samples")
+            raise ReportError(f"{_wire(name)} holds {wrong!r:.40}, which is not a count of samples")
         counts = np.array(values, np.int64)
         if counts.sum() > MOST_SAMPLES:
             raise ReportError(f"{_wire(name)} adds up to more than {MOST_SAMPLES} samples")

@@ -191,7 +191,7 @@ class Learner(ABC):
             if not _all_finite(updates[device], losses[device], batches[device]):
                 raise EngineError(
                     f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
-                    f" weights or losses that are no finite numbers; try a learning.local.lr below {sgd.largest_lr:g}"
+                    f" weights or losses that are not finite numbers; try a learning.local.lr below {sgd.largest_lr:g}"
                 )
         return found
 
@@ -248,7 +248,7 @@ class Learner(ABC):
                 f"theta must be float32 of shape ({self.parameters},), not {theta.dtype} of shape {theta.shape}"
             )
         if not np.isfinite(theta).all():
-            raise EngineError("theta holds weights that are no finite numbers: an earlier round diverged")
+            raise EngineError("theta holds weights that are not finite numbers: an earlier round diverged")
         return np.ascontiguousarray(theta)
 
 

@@ -47,7 +47,9 @@ def kind_of(found: Any) -> Kind[Any]:
         if kind.is_one(found):
             return kind
     bases = ", ".join(kind.base.__name__ for kind in KINDS.values() if kind.has_settings)
-    raise ScenarioError(f"{found!r:.100} is no plug-in: it must be a class derived from one of {bases}, or a function")
+    raise ScenarioError(
+        f"{found!r:.100} is not a plug-in: it must be a class derived from one of {bases}, or a function"
+    )
 
 
 def named(name: str, kind: str | None = None) -> tuple[Any, Kind[Any]]:
