@@ -62,7 +62,10 @@ def simulate(
         for callback in callbacks:
             callback.on_start(settings, seed)
         how: dict[str, Any] = {"changes": changes, "threads": threads, "callbacks": callbacks}
-        how["progress"] = _shown(show, settings, progress)
+        if callable(progress):
+            how["progress"] = progress
+        elif progress:
+            how["progress"] = lambda record: show(record.observation.round, settings.system.rounds, note(record))
         run = runs.simulate(settings, seed, **how) if out is None else runs.simulate_in(out, settings, seed, **how)
         for callback in callbacks:
             callback.on_end(run)
@@ -74,22 +77,6 @@ def _checked(given: Any, kind: type[Each], name: str, example: str) -> list[Each
     if all(isinstance(each, kind) for each in found):
         return found
     raise ScenarioError(f"simulate: {name} must be a list of {kind.__name__} objects, as in [{example}]")
-
-
-def _shown(
-    show: Callable[[int, int, str], None],
-    settings: Scenario,
-    progress: bool | Callable[[RoundRecord], None] | None,
-) -> Callable[[RoundRecord], None] | None:
-    if callable(progress):
-        return progress
-    if not progress:
-        return None
-
-    def tell(record: RoundRecord) -> None:
-        show(record.observation.round, settings.system.rounds, note(record))
-
-    return tell
 
 
 def note(record: RoundRecord) -> str:
