@@ -255,7 +255,7 @@ def an_evaluator(copy: Copy) -> Tried:
     copy.change(
         "src/feelstream/evaluation/evaluators.py",
         (
-            "def _is_one(",
+            "EVALUATORS: Kind",
             '''class Best(Evaluator):
     """Accuracy on what the device holds on which the model is best."""
 
@@ -264,7 +264,7 @@ def an_evaluator(copy: Copy) -> Tried:
         return {"best_device": float(np.nanmax(accuracy)) if context.held.counts.any() else np.nan}, state
 
 
-def _is_one(''',
+EVALUATORS: Kind''',
         ),
         ('"classes": Classes}', '"classes": Classes, "best": Best}'),
     )
