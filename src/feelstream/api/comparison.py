@@ -47,8 +47,8 @@ class Comparison:
 
     results: Results = field(repr=False)
     directory: Path
-    swept: tuple[str, ...] = ()  # fields that a sweep went over
-    is_kept: bool = True  # False: the directory is removed together with this object
+    swept: tuple[str, ...] = ()
+    is_kept: bool = True
 
     def __repr__(self) -> str:
         arms, seeds = counted(len(self.arms), "configuration"), counted(len(self.results.plan.seeds), "seed")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 DONE = {"files": "recomputed from the files", "decisions": "asked the policy again", "replay": "repeated the run"}
-OPTIONS = {
-    "decisions": ("--decisions", "asks the policy again"),
-    "replay": ("--replay", "repeats the run and compares the bytes"),
+LEFT = {
+    "decisions": "--decisions asks the policy again",
+    "replay": "--replay repeats the run and compares the bytes",
 }
 
 
@@ -105,7 +105,7 @@ def _one(directory: Path, as_json: bool, again: Mapping[str, Callable[[Path], Ag
         for each in (report, *found.values()):
             print(each)
         print(f"done: {', '.join(DONE[name] for name in ('files', *found))}")
-        if left := [f"{option} {what}" for name, (option, what) in OPTIONS.items() if name not in found]:
+        if left := [what for name, what in LEFT.items() if name not in found]:
             print(f"not done: {', '.join(left)}")
     return report.ok and all(each.ok for each in found.values())
 

@@ -51,11 +51,8 @@ def ranked(summary: pl.DataFrame) -> list[str]:
         rows = summary.filter(pl.col("quantity") == name, pl.col("n") > 0)
         if len(rows):
             order = rows.sort("mean", descending=QUANTITIES[name].better == "higher", maintain_order=True)
-            return [
-                *order["arm"],
-                *(arm for arm in summary["arm"].unique(maintain_order=True) if arm not in set(order["arm"])),
-            ]
-    return summary["arm"].unique(maintain_order=True).to_list()
+            return list(dict.fromkeys([*order["arm"], *summary["arm"]]))
+    return list(dict.fromkeys(summary["arm"]))
 
 
 def cells(summary: pl.DataFrame, arm: str, shown: Sequence[Quantity], seeds: int) -> list[str]:

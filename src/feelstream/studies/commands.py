@@ -29,6 +29,7 @@ from feelstream.terminal.playing import (
 
 if TYPE_CHECKING:
     from feelstream.studies.claims import Finding
+    from feelstream.studies.reporting import Reported
 
 __all__ = [
     "DaskOption", "JsonOption", "SeedStartOption", "SeedsOption", "SetOption", "WorkersOption", "claims_table", "err",
@@ -52,11 +53,6 @@ def report(
     """
     if not results.finished:
         tell_failures(results, played)
-    _report(results, directory, docs, as_json, study)
-    tell_failures(results, played)
-
-
-def _report(results: Results, directory: Path, docs: Path | None, as_json: bool, study: Study | None) -> None:
     from feelstream.studies import reporting  # matplotlib takes a while to come
 
     with err.status("drawing figures and report"):
@@ -64,7 +60,12 @@ def _report(results: Results, directory: Path, docs: Path | None, as_json: bool,
     if as_json:
         claims = [finding.as_dict() for finding in written.findings]
         print_json({"claims": claims, "failures": failures(results), "report": str(written.report)})
-        return
+    else:
+        _show(written, results, directory, docs)
+    tell_failures(results, played)
+
+
+def _show(written: Reported, results: Results, directory: Path, docs: Path | None) -> None:
     if written.findings:
         fitted = f"; †: {written.fitted}" if written.fitted else ""
         out.print(claims_table(written.findings))
