@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model
 from flwr.app import Context, Error, Message, RecordDict
 
 import feelstream as fs
@@ -91,19 +91,11 @@ class SlowGrid(LocalGrid):
         return super().pull_messages(sorted(message_ids)[:1]) if self.looks < 10 else []
 
 
-def test_waiting_ends_when_enough_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    monkeypatch.setattr(exchange, "monotonic", lambda: now)
-    monkeypatch.setattr(exchange, "sleep", sleep)
+def test_waiting_ends_when_enough_have_answered(clock: Clock) -> None:
     grid = SlowGrid()
     for node in range(1, 11):
         grid.add(node, {}, lambda context, message: Message(message.content, reply_to=message))
     messages = [Message(RecordDict(), node, QUERY) for node in range(1, 11)]
     replies = exchange.exchange(grid, messages, timeout_s=1000.0, enough=0.9)
     assert len(replies) == 9
-    assert now < 3.0  # nine looks at 0.1 s or so, and as long again
+    assert clock.now < 3.0  # nine looks at 0.1 s or so, and as long again

@@ -11,26 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, played
+from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model, played
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode
 from flwr.serverapp.strategy import FedMedian, Krum
 
 import feelstream as fs
-from feelstream.flower import Scheduled, ScheduledFedAvg, exchange
+from feelstream.flower import Scheduled, ScheduledFedAvg
 from feelstream.flower.exchange import Waited
 from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.stragglers import Stragglers
-
-
-class Clock:
-    """Seconds that pass only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 class SlowGrid(LocalGrid):
@@ -52,14 +42,6 @@ class SlowGrid(LocalGrid):
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         return super().pull_messages([number for number in message_ids if self.ready[number] <= self.clock.now])
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(exchange, "sleep", found.sleep)
-    monkeypatch.setattr(exchange, "monotonic", lambda: found.now)
-    return found
 
 
 def federation(clock: Clock, seconds: dict[int, float], devices: int = 4) -> SlowGrid:

@@ -88,3 +88,13 @@ def played(scenario: fs.Scenario, grid: LocalGrid, rounds: int, out: Path, **opt
     report = fs.verify(out)
     assert report.ok, report
     return rows(out)
+
+
+class Clock:
+    """Seconds that pass only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
