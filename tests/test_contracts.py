@@ -126,7 +126,8 @@ def arrays_in(given: Any, path: str, depth: int = 4) -> Iterator[tuple[str, np.n
             name for name in dir(type(given)) if isinstance(getattr(type(given), name), cached_property | property)
         ]
         for name in sorted({*getattr(given, "__dataclass_fields__", ()), *named}):
-            if name not in ("engine", "learner"):  # the engine itself is nobody's array
+            # The engine itself is nobody's array, and Pydantic warns of some of its own properties.
+            if name not in ("engine", "learner") and not name.startswith("__"):
                 yield from arrays_in(getattr(given, name), f"{path}.{name}", depth - 1)
 
 
