@@ -222,6 +222,41 @@ def test_a_run_with_the_latest_verifies(tmp_path) -> None:
     return "add a buffer", tests, f"latest or {FIELDS_PAGE}"
 
 
+def an_energy_law(copy: Copy) -> Tried:
+    copy.change(
+        "src/feelstream/model/energy.py",
+        (
+            "ENERGY_LAWS = ",
+            '''class Linear(EnergyLaw):
+    """E = λ c f · 1 GHz, λ = cpu.power_coefficient: power grows as f²."""
+
+    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
+        return cpus.power_coefficient * cycles * f_hz * 1e9
+
+
+ENERGY_LAWS = ''',
+        ),
+        ('"voltage": Voltage}', '"voltage": Voltage, "linear": Linear}'),
+    )
+    copy.change(
+        "docs/energy-laws.md",
+        ("| `voltage` |", "| `linear` | $E = \\lambda c f$ · 1 GHz | an example |\n| `voltage` |"),
+    )
+    copy.python("docs/make_scenario.py")
+    copy.append(
+        "tests/model/test_energy_laws.py",
+        """
+def test_a_run_under_the_linear_law_verifies(tmp_path) -> None:
+    import feelstream as fs
+
+    run = fs.simulate(fs.preset("tiny", ["cpu.energy.kind=linear", "learning.engine=none"]))
+    assert fs.verify(run.save(tmp_path / "run")).ok
+""",
+    )
+    tests = {"docs/test_pages.py", "model/test_energy_laws.py", "testing/test_kinds.py", "test_promises.py"}
+    return "add an energy law", tests, f"linear or {FIELDS_PAGE}"
+
+
 def a_column(copy: Copy) -> Tried:
     column = '    "idle": Column(TRUTH, "", "neither trained nor sent"),\n'
     values = '        "idle": np.isin(np.arange(K), schedule, invert=True),\n'
@@ -331,7 +366,7 @@ def test_check_may_be_loud(feelstream: Command) -> None:
 def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
     everything, words = set[str](), list[str]()
-    for adding in (a_column, a_policy, a_metric, a_buffer, an_evaluator, a_report_section, an_option):
+    for adding in (a_column, a_policy, a_metric, a_buffer, an_energy_law, an_evaluator, a_report_section, an_option):
         row, tests, chosen = adding(copy)
         copy.touched_only(row)
         everything |= tests
