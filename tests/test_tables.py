@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 from builders import small
+from streams import stream_of
 
 import feelstream as fs
 from feelstream import tables
+from feelstream.data.streaming.processes import Trace
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
 from feelstream.tables import TableFile, Wanted
@@ -105,22 +107,70 @@ def test_a_round_far_beyond_the_run_costs_nothing_and_changes_nothing(field: str
     assert one.rounds.equals(other.rounds)
 
 
+# What one field says of what stands in its file, beyond what the reader says of any.
+ARRIVALS, THERE, DEVICES = "data.arrivals.path", "world.availability.path", "devices.table"
+TOLD = [
+    (ARRIVALS, "device,sample\n0,1\n", "has no column time"),
+    (ARRIVALS, "time,sample\n0,1\n", "has no column device"),
+    (ARRIVALS, "time,device\n0,1\n", "has no column sample or label"),
+    (ARRIVALS, "time,device,sample,label\n0,1,0,0\n", "has both columns sample and label"),
+    (ARRIVALS, "time,device,sample\n0,6,1\n", "says device 6 in row 1; it must be 0 to 5"),
+    (ARRIVALS, "time,device,sample\n-1,0,1\n", "it must be 0 or more"),
+    (
+        ARRIVALS,
+        "time,device,sample\n9e9,0,240\n",
+        "says sample 240 in row 1; it must be 0 to 239",
+    ),  # though never there
+    (ARRIVALS, "time,device,label\n0,0,10\n", "says label 10 in row 1; it must be 0 to 9"),
+    (ARRIVALS, "time,device,sample\n0,0\n1,2,3,4,5\n", "cannot be read as csv"),
+    (ARRIVALS, "time,device,sample\n0,18446744073709551615,1\n", "says device 18446744073709551615"),  # no wrap-around
+    (ARRIVALS, "", "cannot be read as csv"),
+    (THERE, "round,device\n1,0\n", "has no column available; it needs round, device, available"),
+    (THERE, "round,device,available\n1,99,1\n", "says device 99 in row 1; it must be 0 to 5"),
+    (DEVICES, "device,cycles\n0,1e8\n", "must have one row for each device from 0 to 5"),
+    (DEVICES, "device,colour\n0,1\n", "has an unknown column 'colour'"),
+    (
+        DEVICES,
+        "device,cycles\n" + "".join(f"{k},-1\n" for k in range(6)),
+        "says cycles -1 in row 1; it must be 1e-100 to",
+    ),
+    (DEVICES, "device,gain_low_db\n" + "".join(f"{k},9\n" for k in range(6)), "puts gain_low_db above gain_high_db"),
+    (DEVICES, "device,cycles\n0,\n", "has empty cells in the column cycles"),
+    (DEVICES, "device,cycles\n0,x\n", "must hold numbers in the column cycles, not String"),
+    (DEVICES, "device,cycles\n0,NaN\n", "says cycles nan in row 1; it must be 1e-100 to"),
+    (DEVICES, "device,cycles\n0.5,1\n", "must hold whole numbers in the column device"),
+]
+
+
+@pytest.mark.parametrize(("field", "text", "says"), TOLD)
+def test_a_bad_table_is_told_in_one_sentence(field: str, text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(ScenarioError, match=f"^{field}: .*{says}") as caught:
+        fs.simulate(_scenario(field, path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_label_of_which_there_is_no_sample_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("time,device,label\n0,0,3\n")
+    with pytest.raises(ScenarioError, match="asks for label 3, of which the data set has no sample"):
+        stream_of(Trace(path=str(path)), labels=np.array([0, 1, 2], np.uint8), classes=4)
+
+
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("name", "says"),
     [
-        (["x", "y"], "must hold numbers in the column value, not String"),
-        ([1.0, None], "empty cells in the column value"),
-        ([1.0, float("nan")], "says value nan in row 2; it must be 0 to 5"),
-        ([float("inf"), 1.0], "says value inf in row 1"),
-        ([1.0, 2.5], "must hold whole numbers in the column value"),
-        ([1, 6], "says value 6 in row 2"),
+        ("none.csv", "is not a file"),
+        ("a.txt", "must end in .csv, .jsonl or .parquet"),
+        ("a.parquet", "cannot be read as"),
     ],
 )
-def test_a_column_is_what_is_asked_for_or_a_sentence(values: list, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "table.parquet"
-    pl.DataFrame({"value": values}).write_parquet(path)
+def test_a_file_that_cannot_be_read_is_named(name: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("no table")
+    (tmp_path / "a.parquet").write_text("no parquet")
     with pytest.raises(ScenarioError, match=says):
-        TableFile("a.field", path).columns([Wanted("value", 0, 5, whole=True)])
+        TableFile("a.field", tmp_path / name)
 
 
 def test_whole_numbers_may_be_written_as_floats_or_truth_values(tmp_path: Path) -> None:

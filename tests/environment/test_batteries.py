@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from builders import small, to_run
+from builders import devices_of, found_in, small, to_run, verified
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +32,7 @@ WORLDS = st.fixed_dictionaries(
         "world.mobility.kind": st.sampled_from(["static", "random_direction"]),
         "world.channel.kind": st.sampled_from(["independent", "ar1"]),
         "world.availability.kind": st.sampled_from(["always", "markov"]),
+        "world.frequency.kind": st.sampled_from(["uniform", "levels"]),
         "radio.link_margin": st.sampled_from([1.0, 3.0]),
         "radio.admission": st.sampled_from(["paper", "largest"]),
         # Radio-bound: with 0.2 MHz sending takes most of a round, at nearly full power.
@@ -55,35 +54,29 @@ def play(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> fs.Run:
 @given(world=WORLDS, mixed=st.booleans(), seed=st.integers(0, 99))
 def test_no_battery_is_overdrawn(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> None:
     run = play(policy, world, mixed, seed)
-    assert run.devices is not None
-    parts = [name for name in ("e_cmp_j", "e_tr_j", "e_report_j") if name in run.devices.columns]
-    spent = run.devices.select(pl.sum_horizontal(parts)).to_series().to_numpy()
-    charge = run.devices["battery_j"].to_numpy()
+    table = devices_of(run)
+    spent = table.select(pl.sum_horizontal("^e_(cmp|tr|report)_j$")).to_series().to_numpy()
+    charge = table["battery_j"].to_numpy()
     assert (charge >= 0).all()
     assert (spent <= charge * (1 + 1e-12)).all()
-    with tempfile.TemporaryDirectory() as directory:
-        report = fs.verify(run.save(Path(directory) / "run"))
-    assert report.ok, str(report)
+    verified(run)
 
 
 @pytest.mark.parametrize(("policy", "charge_j"), list(zip(OWN_BAND, (6.0, 0.8, 6.0, 4.0), strict=True)))
 def test_batteries_hold_some_devices_back_and_not_all(policy: str, charge_j: float) -> None:
     world = {"world.harvest.kind": "packets", "world.harvest.capacity_j": charge_j, "world.harvest.start": 1.0}
-    run = play(policy, world, False, 1)
-    assert run.devices is not None
-    assert run.devices["scheduled"].any()
-    assert not run.devices["available"].all()
+    table = devices_of(play(policy, world, False, 1))
+    assert table["scheduled"].any()
+    assert not table["available"].all()
 
 
-def test_the_bound_is_the_policys_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bound_is_the_policys_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulator that asks for less charge than lyapunov_joint can spend is seen, though nothing was overdrawn."""
     with monkeypatch.context() as patch:
         patch.setattr(World, "worst_case_j", lambda self, system, most_power_w: system.most_compute_energy_j(self.f_hz))
         world = {"world.harvest.kind": "packets", "world.harvest.capacity_j": 3.0}
-        path = play("lyapunov_joint", world, False, 1).save(tmp_path / "run")
-    found = fs.verify(path).disagreement
-    assert found is not None
-    assert found.field == "available"
+        run = play("lyapunov_joint", world, False, 1)
+    assert found_in(run).field == "available"
 
 
 class Loud(Policy):
@@ -105,11 +98,6 @@ class Liar(Loud):
         return np.ones(len(beta))
 
 
-class Wordless(Loud):
-    def most_power_w(self, system: Any, beta: np.ndarray) -> np.ndarray:
-        return np.full(len(beta), np.nan)
-
-
 def test_a_policy_that_does_not_say_its_power_is_refused() -> None:
     harvest = "world.harvest.kind=packets"
     with pytest.raises(ScenarioError, match=r"world.harvest.kind: must be none for a policy with its own transmit"):
@@ -117,7 +105,3 @@ def test_a_policy_that_does_not_say_its_power_is_refused() -> None:
     assert small().with_(policy=Loud()).policy == Loud()
     with pytest.raises(FeelstreamError, match=r"let device \d spend .* J of a charge of .* J in round 1"):
         fs.simulate(small(harvest, "radio.bandwidth_hz=2e6").with_(policy=Liar()))
-    with pytest.raises(
-        FeelstreamError, match=r"must return from most_power_w .*finite numbers .*at least 0, not .*nan"
-    ):
-        fs.simulate(small(harvest).with_(policy=Wordless()))

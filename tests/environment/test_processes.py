@@ -1,17 +1,16 @@
-"""Each process against its stationary law, and all of them together in a run that verifies and resumes."""
+"""Each process against its stationary law; worlds of them, and devices that fail, in runs that verify and resume."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from builders import small
+from builders import devices_of, found_in, small, verified
 from scipy import stats
 from scipy.special import j0
+from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.environment.availability import (
@@ -28,7 +27,6 @@ from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
 from feelstream.environment.harvest import PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import RandomDirection, reflected
 from feelstream.environment.tr38901 import SCENES
-from feelstream.errors import ScenarioError
 
 K = 4000
 
@@ -143,76 +141,66 @@ def test_recorded_values_hold_until_the_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("round,device\n1,0\n", "has no column available; it needs round, device, available"),
-        ("round,device,available\n1,99,1\n", "device 99 in row 1; it must be 0 to 5"),
-    ],
+    ("column", "change"),
+    [("battery_j", pl.col("battery_j") + 0.5), ("harvest_j", pl.col("harvest_j") - 50.0), ("available", pl.lit(True))],
 )
-def test_a_bad_recording_is_told_in_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    with pytest.raises(ScenarioError, match=sentence):
-        fs.simulate(small("world.availability.kind=trace", f"world.availability.path={path}"))
+def test_changed_batteries_are_seen(column: str, change: pl.Expr) -> None:
+    """An empty battery keeps everyone out at first, so that calling one of them available is a lie."""
+    world = ("world.harvest.kind=packets", "world.harvest.start=0.0", "data.arrivals.kind=poisson")
+    run = fs.simulate(small(*world, "system.rounds=25"), 3)
+    assert not devices_of(run)["available"][0]
+    there = (pl.col("round") == 1) & (pl.col("device") == 0)
+    assert found_in(run, pl.when(there).then(change).otherwise(column).alias(column)).field == column
 
 
 ALL = [
-    "world.channel.kind=ar1",
-    "world.mobility.kind=random_direction",
-    "world.availability.kind=markov",
+    "world.channel.kind=ar1", "world.mobility.kind=random_direction", "world.availability.kind=markov",
     "world.frequency.kind=levels",
-    "world.harvest.kind=packets",
-]
-
-
-@pytest.mark.parametrize("policy", ["lyapunov", "random", "select_all", "fedcs", "ocean", "lyapunov_joint"])
-def test_a_world_of_its_own_verifies(policy: str, tmp_path: Path) -> None:
-    run = fs.simulate(small(*ALL, f"policy.name={policy}", "system.rounds=25", "data.arrivals.kind=poisson"), 3)
-    report = fs.verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
-    assert run.devices is not None
-    assert not run.devices["available"].all()
-    spent = run.devices["e_cmp_j"] + run.devices["e_tr_j"]
-    assert (spent <= run.devices["battery_j"]).all()
-
-
-@pytest.mark.parametrize(
-    ("column", "change"),
-    [("battery_j", lambda c: c + 0.5), ("harvest_j", lambda c: c - 50.0), ("available", lambda c: c | True)],
-)
-def test_changed_batteries_are_seen(column: str, change: Any, tmp_path: Path) -> None:
-    """An empty battery keeps everyone out at first, so that calling one of them available is a lie."""
-    run = fs.simulate(small(ALL[-1], "world.harvest.start=0.0", "system.rounds=25", "data.arrivals.kind=poisson"), 3)
-    assert run.devices is not None
-    assert not run.devices["available"][0]
-    wrong = run.devices.with_columns(
-        pl.when((pl.col("round") == 1) & (pl.col("device") == 0)).then(change(pl.col(column))).otherwise(pl.col(column))
-    )
-    found = fs.verify(dataclasses.replace(run, devices=wrong).save(tmp_path / "run")).disagreement
-    assert found is not None
-    assert found.field == column
-
-
+]  # fmt: skip
 MOVING = ["world.mobility.kind=tr38901", "world.mobility.speed_m_s=2.0"]
 
 
-@pytest.mark.parametrize("world", [ALL[:4], *([*MOVING, f"world.mobility.place={place}"] for place in SCENES)], ids=str)
-def test_a_world_repeats_and_is_the_same_for_all_policies(world: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("world", [ALL, *([*MOVING, f"world.mobility.place={place}"] for place in SCENES)], ids=str)
+def test_a_world_repeats_and_is_the_same_for_all_policies(world: list[str]) -> None:
     names = ("lyapunov", "lyapunov", "random")
     runs = [fs.simulate(small(*world, f"policy.name={name}", "system.rounds=12"), 2) for name in names]
-    first, again, other = (run.devices for run in runs)
-    assert first is not None
-    assert again is not None
-    assert other is not None
+    first, again, other = map(devices_of, runs)
     assert first.equals(again)
     for column in ("f_hz", "beta", "gain", "available"):
         assert first[column].equals(other[column])
     assert first["beta"].n_unique() == first.height  # everyone moves
-    assert fs.verify(runs[0].save(tmp_path / "run")).ok
+    verified(runs[0])
 
 
-def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"world.channel.kind: must be independent"):
-        small("radio.fading=none", "world.channel.kind=ar1")
-    with pytest.raises(ScenarioError, match=r"world.mobility.kind: 'walk' is not known"):
-        small("world.mobility.kind=walk")
+FAULTS = ["system.devices=10", "system.rounds=40", "system.energy_budget_j=0.3", "world.faults.kind=random"]
+FAULTS += ["learning.engine=none", "world.faults.rate=1.0", "world.faults.share=0.2"]
+
+
+@pytest.mark.parametrize("policy", ["lyapunov", "importance_greedy"])
+def test_failing_devices_do_not_capture_the_schedule(policy: str) -> None:
+    """What they hold stays fresh, so that each round adds to their importance; two of ten then have every turn."""
+    ways = {}
+    for way in ("learned", "ignored"):
+        rounds = fs.simulate(
+            fs.preset("tiny", [*FAULTS, f"policy.name={policy}", f"system.reliability={way}"]), 1
+        ).rounds
+        ways[way] = int(rounds["transmitted"].sum()) / int(rounds["scheduled"].sum())
+    assert ways["learned"] > 0.8
+    assert ways["learned"] > ways["ignored"] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("column", "change"), [("reliability", pl.col("reliability") * 1.01), ("available", pl.lit(True))]
+)
+def test_the_re_check_learns_who_delivers_by_itself(column: str, change: pl.Expr) -> None:
+    run = fs.simulate(fs.preset("tiny", FAULTS), 1)
+    verified(run)
+    resting = (pl.col("reliability") < 1) & ~pl.col("available")
+    first = resting & (resting.cum_sum() == 1)
+    assert column in str(found_in(run, pl.when(first).then(change).otherwise(column).alias(column)))
+
+
+def test_a_run_that_is_stopped_goes_on_with_what_it_had_learned(tmp_path: Path) -> None:
+    goes_on_bit_for_bit(
+        tmp_path, fs.preset("tiny", [*FAULTS[:3], "learning.engine=none", "world.faults.kind=markov"]), at=17
+    )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import small
+from builders import devices_of, small
 
 import feelstream as fs
 from feelstream.environment.base import ProcessContext
 from feelstream.environment.mobility import TR38901
 from feelstream.environment.tr38901 import SCENES, Place
-from feelstream.errors import ScenarioError
 
 GHZ = 3.5
 
@@ -117,17 +116,4 @@ def test_shadowing_hangs_together_over_the_way() -> None:
 
 
 def test_devices_at_rest_keep_their_gain() -> None:
-    run = fs.simulate(small("world.mobility.kind=tr38901"), 1)
-    assert run.devices is not None
-    assert run.devices["beta"].n_unique() == run.scenario.system.devices
-
-
-def test_what_the_model_does_not_cover_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"world\.mobility\.carrier_ghz: must be at least 0\.5"):
-        small("world.mobility.kind=tr38901", "world.mobility.carrier_ghz=0.1")
-    with pytest.raises(ScenarioError, match=r"world\.mobility\.carrier_ghz: must be at most 30 in rma, not 60\.0"):
-        small("world.mobility.kind=tr38901", "world.mobility.carrier_ghz=60.0", "world.mobility.place=rma")
-    with pytest.raises(ScenarioError, match=r"world\.mobility\.radius_m: must be at most 5000 in uma, not 6000\.0"):
-        small("world.mobility.kind=tr38901", "world.mobility.radius_m=6000.0", "world.mobility.place=uma")
-    with pytest.raises(ScenarioError, match=r"world\.mobility\.place"):
-        small("world.mobility.kind=tr38901", "world.mobility.place=inh")
+    assert devices_of(fs.simulate(small("world.mobility.kind=tr38901"), 1))["beta"].n_unique() == 6

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
-from builders import small, system
+from builders import devices_of, found_in, small, system, verified
 from scipy.stats import nbinom, norm
-from sealing import seal
 
 import feelstream as fs
-from feelstream.errors import ScenarioError
 from feelstream.model import transmission
 from feelstream.model.transmission import block_error, blocks, failures, sent_in_blocks
 
@@ -65,10 +61,9 @@ def run_of(policy: str, *more: str) -> fs.Run:
 
 
 @pytest.mark.parametrize("policy", ["lyapunov", "ocean", "fedcs", "representative"])
-def test_lost_updates_are_paid_for_and_not_used(policy: str, tmp_path: Path) -> None:
+def test_lost_updates_are_paid_for_and_not_used(policy: str) -> None:
     run = run_of(policy)
-    table = run.devices
-    assert table is not None
+    table = devices_of(run)
     lost = table.filter("lost")
     assert lost.height
     assert not lost["transmitted"].any()
@@ -76,28 +71,15 @@ def test_lost_updates_are_paid_for_and_not_used(policy: str, tmp_path: Path) -> 
     assert run.rounds["transmitted"].sum() == table["transmitted"].sum()
     after = table.join(lost.select("device", round=pl.col("round") + 1, before="used_labels"), on=["device", "round"])
     assert after["used_labels"].to_list() == after["before"].to_list()
-    report = fs.verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+    verified(run)
 
 
-def test_a_changed_loss_is_found(tmp_path: Path) -> None:
-    where = run_of("lyapunov").save(tmp_path / "run")
-    table = pl.read_parquet(where / "devices.parquet")
+def test_a_changed_loss_is_found() -> None:
     half_a_block = pl.col("t_tr_s") * (1 + 0.5 / 100)
     for changed in (half_a_block.alias("t_tr_s"), (pl.col("lost") | pl.col("transmitted")).alias("lost")):
-        table.with_columns(changed).write_parquet(where / "devices.parquet")
-        report = fs.verify(seal(where))
-        assert report.disagreement is not None
-        assert report.disagreement.field in ("t_tr_s", "lost")
+        assert found_in(run_of("lyapunov"), changed).field in ("t_tr_s", "lost")
 
 
-def test_policies_with_one_seed_have_the_same_luck_and_more_overhead_loses_less() -> None:
-    few, many = (run_of("random", f"radio.code_overhead={o}") for o in (0.001, 0.5))
-    assert few.devices is not None
-    assert many.devices is not None
-    assert few.devices["lost"].sum() > many.devices["lost"].sum()
-
-
-def test_more_blocks_than_can_be_counted_are_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"radio.block_bits: an update may have at most 1,000,000 blocks"):
-        small("radio.block_bits=0.1")
+def test_more_overhead_loses_less() -> None:
+    few, many = (devices_of(run_of("random", f"radio.code_overhead={o}")) for o in (0.001, 0.5))
+    assert few["lost"].sum() > many["lost"].sum()

@@ -62,44 +62,12 @@ def test_a_profile_in_numbers() -> None:
     assert a72.capacitance_f == pytest.approx(436e-12)
 
 
-def test_classes_may_have_different_cores() -> None:
-    scenario = small("cpu.energy.kind=voltage", "cpu.frequency_hz=profile", "cpu.profile=rk3399-a53").with_(
-        **{"devices.classes": ({"share": 0.5}, {"share": 0.5, "profile": "rk3399-a72"})}
-    )
-    system = scenario.known_system(10)
-    little, big = core("rk3399-a53"), core("rk3399-a72")
-    half = scenario.system.devices // 2
-    at_top = system.compute_energy_j(scenario.population.frequency_high_hz)
-    cycles = float(system.cycles[0])
-    assert at_top[:half] == pytest.approx(cycles * little.capacitance_f * little.voltage_v[-1] ** 2)
-    assert at_top[half:] == pytest.approx(cycles * big.capacitance_f * big.voltage_v[-1] ** 2)
-    assert set(scenario.population.frequency_high_hz) == {1416e6, 1800e6}
-
-
 def test_a_core_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("dynamic_power_coefficient = 200\nfrequency_hz = [4e8, 1.6e9]\nvoltage_v = [0.8, 1.1]\n")
     scenario = small("cpu.energy.kind=voltage", f"cpu.profile={file}")
     energy = scenario.known_system(10).compute_energy_j(np.full(scenario.system.devices, 4e8))
     assert energy == pytest.approx(float(scenario.population.cycles[0]) * 200e-12 * 0.64)
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        (["cpu.energy.kind=voltage"], "cpu.profile: every device must have one under cpu.energy.kind = voltage"),
-        (["cpu.profile=rk3399-a72"], "cpu.profile: changes nothing under cpu.energy.kind = cubic"),
-        (["cpu.frequency_hz=profile"], "cpu.frequency_hz: profile is a range only where there is one; set cpu.profile"),
-        (["cpu.energy.kind=voltage", "cpu.profile=rk3399-a73"], "cpu.profile: 'rk3399-a73' is not known; did you mean"),
-        (["cpu.energy.kind=voltage", "cpu.profile=rk3308-a35"], r"cpu.frequency_hz: must be at most 1.008e\+09"),
-        (["cpu.energy.kind=voltage", "cpu.profile=none.toml"], "cpu.profile: cannot read none.toml"),
-        (["cpu.energy.kind=voltag"], "cpu.energy.kind: 'voltag' is not known; did you mean 'voltage'"),
-        (["cpu.energy.kind=voltage", "cpu.energy.points=some", "cpu.profile=rk3399-a72"], "cpu.energy.points"),
-    ],
-)
-def test_what_is_refused(changes: list[str], sentence: str) -> None:
-    with pytest.raises(ScenarioError, match=f"^{sentence}"):
-        small(*changes)
 
 
 @pytest.mark.parametrize(

@@ -74,22 +74,6 @@ def test_amount_by_definition(devices: list[tuple[int, bool]]) -> None:
         assert found[feasible].mean() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    ("fresh", "used", "expected"),
-    [
-        ([4, 0], [0, 9], 2.0),  # opposite: the largest there is
-        ([3, 1], [6, 2], 0.0),  # the same proportions
-        ([2, 2], [5, 1], 1.0),  # balanced against anything
-        ([2, 2], [7, 7], 0.0),  # both balanced: 0/0
-        ([0, 0], [7, 1], 0.0),  # nothing fresh
-        ([4, 0], [0, 0], 0.0),  # nothing used yet
-    ],
-)
-def test_edges_of_dissimilarity(fresh: list[int], used: list[int], expected: float) -> None:
-    found = importance.dissimilarity(np.array([fresh], np.int32), np.array(used))
-    assert found == pytest.approx([expected], abs=1e-15)
-
-
 def test_metrics_by_name() -> None:
     amount, other = np.array([1.0, 0.5]), np.array([0.25, 2.0])
     found = {name: importance.METRICS.lookup(name)(amount, other).tolist() for name in importance.METRICS.names()}

@@ -1,4 +1,4 @@
-"""The slot for reports, against numbers worked out by hand."""
+"""What the server asks and remembers: the slot for reports by hand; who delivers, by turns that came or did not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from builders import system
 
 from feelstream.constants import Slot
-from feelstream.model.reporting import reporting, worst_case_j
+from feelstream.model.reporting import LONGEST_REST, Reliability, reporting
 
 # B = K bit/s·Hz at an SNR of 1: each of 4 devices has 1 Hz, and K P0 g/β / (B N0) = 1 gives log2(2) = 1 bit a second.
 SYSTEM = system(
@@ -55,9 +55,44 @@ def test_training_is_charged_once() -> None:
     np.testing.assert_allclose(found.energy_j(np.array([0])), found.own_j + trained_j)
 
 
-@pytest.mark.parametrize("trains", [False, True])
-def test_no_report_exceeds_the_worst_case(trains: bool) -> None:
-    slot = Slot(slot_s=20.0, cycles=10.0, bits=2.0, trains=trains)
-    for gain in (BETA, 0.3 * BETA, 5 * BETA):
-        found = reporting(slot, SYSTEM, F_HZ, BETA, gain, EVERYONE)
-        assert (found.energy_j(np.zeros(0, np.int64)) <= worst_case_j(slot, SYSTEM, F_HZ, BETA)).all()
+ONE, ALL = np.array([0]), np.ones(2, bool)
+
+
+def turns(*arrived: bool) -> Reliability:
+    """Device 0 has these turns, in rounds 1, 2, …; device 1 has none."""
+    found = Reliability.first(2)
+    for round, came in enumerate(arrived, start=1):
+        found = found.after(round, ONE, np.array([came]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arrived", "expected"),
+    [
+        ((True, True), 1.0),
+        ((False,), 1 / 2),
+        ((False, False), 1 / 2.9),
+        ((True, False), 1.9 / 2.9),
+        ((False, True), 2 / 2.9),
+    ],
+)
+def test_the_posterior_forgets(arrived: tuple[bool, ...], expected: float) -> None:
+    assert turns(*arrived).expected[0] == pytest.approx(expected)
+    assert turns(*arrived).expected[1] == 1.0
+
+
+def test_rests_double_and_end_with_a_probe_or_a_success() -> None:
+    rests = [int(turns(*[False] * n).rests_until[0]) - n for n in range(1, 9)]
+    assert rests == [1, 2, 4, 8, 16, 32, LONGEST_REST, LONGEST_REST]
+    assert turns(False, False, True).rests_until[0] == 0
+    failed_once = turns(False)
+    assert [failed_once.ready(ALL, t).tolist() for t in (2, 3)] == [[False, True], [True, True]]
+
+
+def test_nobody_rests_where_nobody_else_is_left() -> None:
+    alone = np.array([True, False])
+    assert turns(False).ready(alone, 2).tolist() == alone.tolist()
+
+
+def test_one_who_failed_often_is_trusted_again_after_a_while() -> None:
+    assert turns(*[False] * 10, *[True] * 20).expected[0] > 0.9

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from builders import small, to_run
+from builders import devices_of, small, to_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -24,12 +24,12 @@ from feelstream.run.explaining import Explanation, decided
 from feelstream.run.scenes import Scenes
 
 TERMS = ("lyapunov", "importance_greedy", "greedy_energy", "myopic_energy", "balanced", "balanced_joint")
+RARELY = ("data.arrivals.kind=poisson", "data.arrivals.rate=0.3")
 BUSY = ("system.devices=8", "data.samples=400", "system.energy_budget_j=0.02", "data.arrivals.kind=uniform")
 
 
 def rows(run: Run, round: int):
-    assert run.devices is not None
-    return run.devices.filter(run.devices["round"] == round)
+    return devices_of(run).filter(round=round)
 
 
 def is_scheduled(run: Run, round: int, device: int) -> bool:
@@ -93,7 +93,6 @@ def test_beyond_the_threshold_of_the_frequency_the_score_leaves_its_side_of_the_
 @pytest.mark.parametrize("name", TERMS)
 def test_every_threshold_of_every_policy_with_terms_is_one(name: str) -> None:
     run = simulate(small(*BUSY, f"policy.name={name}"), 3)
-    assert run.devices is not None
     scenes, found = Scenes(run), 0
     for round, device in ((4, 0), (6, 3), (8, 5))[: 1 if name == "balanced_joint" else 3]:
         scene = scenes.scene(round)
@@ -125,8 +124,7 @@ def test_a_decision_is_made_again_from_what_devices_had_spent(
     policy: MyopicEnergy, overrides: list[str], beside: str
 ) -> None:
     run = simulate(small(*BUSY, *overrides).with_(policy=policy), 3)
-    assert run.devices is not None
-    paid = run.devices.filter(pl.col("scheduled") & (pl.col("round") < 8))
+    paid = devices_of(run).filter(pl.col("scheduled") & (pl.col("round") < 8))
     energy_j = paid.select(pl.sum_horizontal("^e_(cmp|tr|down|report)_j$")).to_series().to_numpy()
     spent_j = np.bincount(paid["device"].to_numpy(), energy_j, minlength=8)
     scene = Scenes(run).scene(8)
@@ -163,14 +161,11 @@ def test_the_rival_is_the_one_at_the_cut_and_the_terms_add_up_to_the_score() -> 
 
 
 def test_infeasible_devices_and_those_without_data_are_told_so() -> None:
-    run = simulate(small(*BUSY, "policy.name=balanced", "cpu.frequency_hz=[2e7, 4e8]"), 0)
-    assert run.devices is not None
-    slow = run.devices.filter(~run.devices["feasible"]).row(0, named=True)
+    run = simulate(small(*BUSY, "policy.name=balanced", "cpu.frequency_hz=[2e7, 4e8]", *RARELY), 0)
+    slow = devices_of(run).filter(feasible=False).row(0, named=True)
     assert "too slow for the deadline; it would need" in str(run.explain(slow["round"], slow["device"]))
-    bare = run.devices.filter(run.devices["feasible"] & (run.devices["stored"] == 0))
-    if len(bare):
-        row = bare.row(0, named=True)
-        assert "it holds no data" in str(run.explain(row["round"], row["device"]))
+    bare = devices_of(run).filter(feasible=True, stored=0).row(0, named=True)
+    assert "it holds no data" in str(run.explain(bare["round"], bare["device"]))
 
 
 def test_the_command_prints_what_the_run_says_of_itself(tmp_path: Path) -> None:
@@ -184,14 +179,13 @@ def test_the_command_prints_what_the_run_says_of_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("round", "device", "sentence"),
-    [(0, 1, "the round must be from 1 to 8, not 0"), (3, 8, "the device must be from 0 to 7, not 8")],
+    ("round", "device", "level", "sentence"),
+    [
+        (0, 1, "full", "the round must be from 1 to 8, not 0"),
+        (3, 8, "full", "the device must be from 0 to 7, not 8"),
+        (1, 1, "rounds", r"trace\.level = rounds"),
+    ],
 )
-def test_what_is_not_there_is_refused(round: int, device: int, sentence: str) -> None:
+def test_what_is_not_there_is_refused(round: int, device: int, level: str, sentence: str) -> None:
     with pytest.raises(RunError, match=sentence):
-        simulate(small(*BUSY), 1).explain(round, device)
-
-
-def test_without_rows_of_devices_there_is_nothing_to_explain() -> None:
-    with pytest.raises(RunError, match=r"trace\.level = rounds"):
-        simulate(small(*BUSY, "trace.level=rounds"), 1).explain(1, 1)
+        simulate(small(*BUSY, f"trace.level={level}"), 1).explain(round, device)

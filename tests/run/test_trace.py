@@ -1,45 +1,82 @@
-"""The tables: their columns, their types, where they are empty, and that time leaves no trace in them."""
+"""What a run leaves, in memory and in a directory: its rows, its model, and how it shows itself."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
-from builders import small
+from builders import devices_of, small
 
 import feelstream as fs
-from feelstream.columns import DEVICE_COLUMNS, columns_of, spent_j
-from feelstream.run import simulate_in, trace
+from feelstream.columns import spent_j
+from feelstream.errors import RunError
+from feelstream.run import simulate_in
+
+LEARNING = ("learning.engine=native", "learning.lr=0.1", "learning.steps=3")
 
 
-@pytest.fixture(scope="module")
-def run() -> fs.Run:
-    return fs.simulate(small("system.round_s=0.6", "policy.size=3"), 2)
+def test_the_model_is_that_of_the_last_round(tmp_path: Path) -> None:
+    run = fs.simulate(small(*LEARNING), 3)
+    last = run.rounds.row(-1, named=True)
+    evaluation = run.model().evaluate()
+    assert (evaluation.accuracy, evaluation.loss) == (last["accuracy"], last["loss"])
+    run.save(tmp_path / "saved")
+    assert np.array_equal(fs.read(tmp_path / "saved").model().theta, run.model().theta)
 
 
-def test_columns_and_types(run: fs.Run) -> None:
-    assert run.devices is not None
-    assert dict(run.rounds.schema) == trace.ROUNDS
-    assert dict(run.devices.schema) == {name: column.kind for name, column in columns_of(DEVICE_COLUMNS, ()).items()}
+def test_weights_are_those_of_the_layers() -> None:
+    model = fs.simulate(small(*LEARNING)).model()
+    ((weight, bias),) = model.weights()
+    assert (weight.shape, bias.shape) == ((10, 784), (10,))
+    assert np.array_equal(np.concatenate([weight.ravel(), bias]), model.theta)
 
 
-def test_one_row_per_device_and_round_in_order(run: fs.Run) -> None:
-    assert run.devices is not None
-    assert run.devices["round"].to_list() == [t for t in range(1, 9) for _ in range(6)]
-    assert run.devices["device"].to_list() == list(range(6)) * 8
+def test_without_a_model_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="learned nothing"):
+        fs.simulate(small()).model()
+    run = simulate_in(tmp_path / "run", small(*LEARNING))
+    (tmp_path / "run" / "model.npz").write_bytes(b"PK damaged")
+    with pytest.raises(RunError, match="is damaged"):
+        run.model()
+    (tmp_path / "run" / "model.npz").unlink()
+    with pytest.raises(RunError, match=r"model\.npz is missing"):
+        run.model()
+
+
+def test_a_run_shows_itself() -> None:
+    run = fs.simulate(small(*LEARNING), 1)
+    assert repr(run) == "Run(lyapunov, seed 1, 8 rounds)"
+    (row,) = run.summary().rows(named=True)
+    last = run.rounds.row(-1, named=True)
+    assert row["accuracy"] == last["accuracy"]
+    assert row["energy_over_budget"] == pytest.approx(last["energy_mean_cum_j"] / 5e-4)
+    assert run.plot().axes[0].get_ylabel().replace("\n", " ") == "Test accuracy (%)"
+    assert len(fs.simulate(small()).plot().axes) == 3  # nothing was learned, so no accuracy
+    page = run._repr_html_()
+    assert "<table>" in page
+    assert "data:image/png;base64," in page
+    assert "http" not in page
+
+
+def test_without_pandas_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(fs.FeelstreamError, match=r"feelstream\[pandas\]"):
+        fs.simulate(small()).to_pandas()
+
+
+@pytest.mark.nightly
+def test_a_run_is_a_table_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(fs.simulate(small()).to_pandas(), pandas.DataFrame)
+
+
+def test_one_row_per_device_and_round_in_order() -> None:
+    run = fs.simulate(small("system.round_s=0.6"), 2)
+    assert devices_of(run)["round"].to_list() == [t for t in range(1, 9) for _ in range(6)]
+    assert devices_of(run)["device"].to_list() == list(range(6)) * 8
     assert run.rounds["sim_time_s"].to_numpy() == pytest.approx(0.6 * np.arange(1, 9))
-
-
-def test_the_rounds_are_the_sums_of_the_devices(run: fs.Run) -> None:
-    assert run.devices is not None
-    for name in ("feasible", "scheduled", "transmitted"):
-        sums = run.devices.group_by("round", maintain_order=True).agg(pl.col(name).sum())[name]
-        assert sums.to_list() == run.rounds[name].to_list()
-    assert 0 < run.rounds["feasible"].sum() < 48
-    labels = run.devices["fresh_labels"].list.sum()
-    assert labels.to_list() == run.devices["fresh"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -53,8 +90,7 @@ def test_the_rounds_are_the_sums_of_the_devices(run: fs.Run) -> None:
 )
 def test_what_a_device_spent_is_what_its_queue_grows_by(overrides: list[str], beside: str | None) -> None:
     """Q' = max(Q + E − E_avg, 0), to the last bit."""
-    devices = fs.simulate(fs.preset("tiny", overrides), 3).devices
-    assert devices is not None
+    devices = devices_of(fs.simulate(fs.preset("tiny", overrides), 3))
     assert beside is None or (devices[beside] > 0).any()
     grown = devices["queue_j"].to_numpy() + spent_j(devices).to_numpy() - 0.08  # E_avg of tiny
     assert (grown > 0).any()
@@ -62,30 +98,13 @@ def test_what_a_device_spent_is_what_its_queue_grows_by(overrides: list[str], be
     assert spent_j(devices.row(1, named=True)) == spent_j(devices)[1]
 
 
-def test_what_has_no_meaning_is_null(run: fs.Run) -> None:
-    assert run.devices is not None
+def test_what_has_no_meaning_is_null() -> None:
+    run = fs.simulate(small("system.round_s=0.6", "policy.size=3"), 2)
+    table = devices_of(run)
+    assert 0 < table["feasible"].sum() < len(table) == 48
     for name in ("amount", "dissimilarity", "importance", "score"):
-        assert (run.devices[name].is_null() == ~run.devices["feasible"]).all()
+        assert (table[name].is_null() == ~table["feasible"]).all()
     assert run.rounds["accuracy"].null_count() == run.rounds["loss"].null_count() == 8
-    random = fs.simulate(small("policy.name=random")).devices
-    assert random is not None
+    random = devices_of(fs.simulate(small("policy.name=random")))
     assert random["score"].null_count() == len(random)
     assert random["importance"].null_count() < len(random)
-
-
-def test_two_runs_of_one_seed_leave_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        simulate_in(tmp_path / name, small(), 5)
-    for table in ("rounds.parquet", "devices.parquet"):
-        assert (tmp_path / "one" / table).read_bytes() == (tmp_path / "two" / table).read_bytes()
-    assert not fs.simulate(small(), 6).rounds.equals(fs.read(tmp_path / "one").rounds)
-
-
-def test_what_is_used_is_told_as_it_was_before_the_round(run: fs.Run) -> None:
-    assert run.devices is not None
-    senders: set[int] = set()
-    for _, now in run.devices.group_by("round", maintain_order=True):
-        used = now.filter(pl.col("used_labels").list.sum() > 0)["device"]
-        assert set(used) == senders
-        senders |= set(now.filter(pl.col("transmitted"))["device"])
-    assert len(senders) > 1

@@ -109,10 +109,3 @@ def test_a_field_a_user_left_open_has_no_place_in_toml(tmp_path: Path) -> None:
 def test_a_name_too_long_for_a_file_is_told() -> None:
     with pytest.raises(ScenarioError, match="neither a preset nor a file"):
         fs.load("x" * 5000)
-
-
-@pytest.mark.parametrize("text", ["\ud800", "x\udcff"])  # what Python makes of bytes that are no Unicode
-def test_half_a_surrogate_pair_is_told_too(text: str) -> None:
-    for field in ("data.dataset", "data.arrivals.kind", "policy.name", "policy.metric", "learning.engine", "policy.V"):
-        with pytest.raises(ScenarioError, match=field):
-            fs.preset("tiny", [f"{field}={text}"])

@@ -1,4 +1,4 @@
-"""Classes of devices and tables of devices, against what they say."""
+"""Classes and tables of devices, and priorities, against what they say."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from builders import devices_of, small
+from builders import devices_of, small, verified
 
 import feelstream as fs
-from feelstream.errors import ScenarioError
 from feelstream.scenario.files import from_dict, to_toml
 from feelstream.scenario.population import class_sizes
 
@@ -31,9 +30,10 @@ def test_sizes_add_up_and_are_within_one_of_their_shares() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lyapunov", "random", "ocean", "fedcs"])
-def test_classes_differ_as_they_say_and_verify(policy: str, tmp_path: Path) -> None:
+def test_classes_differ_as_they_say_and_verify(policy: str) -> None:
     scenario = small(CLASSES, f"policy.name={policy}", "system.rounds=30", "data.arrivals.kind=poisson")
     run = fs.simulate(scenario, 1)
+    verified(run)
     strong, weak = (devices_of(run).filter(pl.col("device").is_in(ids)) for ids in ([0, 1, 2], [3, 4, 5]))
     assert (strong["f_hz"] >= 1e9).all()
     assert (strong["f_hz"] <= 1.2e9).all()
@@ -43,7 +43,6 @@ def test_classes_differ_as_they_say_and_verify(policy: str, tmp_path: Path) -> N
     assert trained["t_cmp_s"].to_numpy() == pytest.approx(2e8 / trained["f_hz"].to_numpy())
     last = devices_of(run).filter(pl.col("round") == 30)["stored"].to_numpy()
     assert last[3:].sum() / last[:3].sum() == pytest.approx(0.2, abs=0.08)  # about 450 and 90 samples
-    assert fs.verify(run.save(tmp_path / "run")).ok
     assert from_dict(tomllib.loads(to_toml(scenario))) == scenario
 
 
@@ -61,43 +60,6 @@ def test_a_table_says_what_each_device_is(tmp_path: Path) -> None:
     assert fs.verify(run).ok, "a run states its constants"
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("device,cycles\n0,1e8\n", "must have one row for each device from 0 to 5"),
-        ("device,colour\n0,1\n", "has an unknown column 'colour'"),
-        (
-            "device,cycles\n" + "".join(f"{k},-1\n" for k in range(6)),
-            "says cycles -1 in row 1; it must be 1e-100 to 1e.100",
-        ),
-        (
-            "device,gain_low_db\n" + "".join(f"{k},9\n" for k in range(6)),
-            "puts gain_low_db above gain_high_db for device 0",
-        ),
-        ("device,cycles\n0,\n", "empty cells in the column cycles"),
-    ],
-)
-def test_a_bad_table_is_told_in_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    with pytest.raises(ScenarioError, match=sentence):
-        small(f"devices.table={path}")
-
-
-@pytest.mark.parametrize(
-    ("classes", "sentence"),
-    [
-        ("[{share=0.5}]", r"devices.classes: their shares must add up to 1, not 0.5"),
-        ("[{share=1, frequency_hz=[2, 1]}]", r"frequency_hz: must be \[lowest, highest\]"),
-        ("[{share=1, colour=1}]", "colour"),
-        ("[{share=2}]", "share"),
-    ],
-)
-def test_bad_classes_are_told_in_a_sentence(classes: str, sentence: str) -> None:
-    with pytest.raises(ScenarioError, match=sentence):
-        small(f"devices.classes={classes}")
-
-
 def test_a_million_devices_of_two_classes_are_an_ordinary_scenario() -> None:
     people = fs.preset("million", [CLASSES]).population
     assert np.count_nonzero(people.cycles == 2e8) == 500_000
@@ -112,3 +74,34 @@ def test_receiving_nothing_takes_nothing() -> None:
     system = fs.preset("tiny", [rates, "costs.download_bits=1e4"]).known_system(10)
     assert np.unique(system.download_s).tolist() == [0.005, 0.01]
     assert not system.download_j.any()
+
+
+PRIORITIES = "devices.classes=[{share=0.5, priority=0.5}, {share=0.5, priority=4.0}]"
+POLICIES = [
+    ["policy.name=lyapunov", "policy.V=inf"],
+    ["policy.name=lyapunov", "policy.cardinality=cap"],
+    ["policy.name=lyapunov", "policy.cardinality=free", "policy.V=0.001"],
+    ["policy.name=lyapunov", "policy.V=auto"],
+    ["policy.name=lyapunov_joint"],
+    ["policy.name=importance_greedy", "policy.metric=dissimilarity"],
+    ["policy.name=random"],
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: " ".join(policy))
+def test_importance_counts_as_many_times_as_the_priority_says(policy: list[str]) -> None:
+    run = fs.simulate(small(PRIORITIES, *policy, "system.rounds=12", "data.arrivals.kind=poisson"), 2)
+    found = devices_of(run).filter("feasible")
+    amount = 0 if "policy.metric=dissimilarity" in policy else found["amount"]
+    metric = (found["dissimilarity"] + amount).to_numpy()
+    assert found["importance"].to_numpy() == pytest.approx(np.repeat([0.5, 4.0], 3)[found["device"]] * metric)
+    verified(run)
+
+
+def test_a_priority_of_1_changes_no_byte() -> None:
+    with_it, without = (
+        fs.simulate(small(*classes, "data.arrivals.kind=poisson"), 1)
+        for classes in (["devices.classes=[{share=1.0, priority=1.0}]"], [])
+    )
+    assert devices_of(with_it).equals(devices_of(without), null_equal=True)
+    assert with_it.rounds.equals(without.rounds, null_equal=True)

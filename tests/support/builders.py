@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
+from sealing import seal
 
 from feelstream.model.system import System
 from feelstream.policies import POLICIES
@@ -14,6 +16,7 @@ from feelstream.policies.base import Observation
 from feelstream.run import Run
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
+from feelstream.verification import Disagreement, Report, verify
 
 
 def system(devices: int = 40, **changes: Any) -> System:
@@ -81,3 +84,21 @@ def devices_of(run: Run) -> pl.DataFrame:
     """devices.parquet, of a run that keeps it."""
     assert run.devices is not None
     return run.devices
+
+
+def verified(run: Run) -> Report:
+    """What `verify` says of a run that it finds nothing wrong with."""
+    with TemporaryDirectory() as place:
+        report = verify(run.save(place))
+    assert report.ok, str(report)
+    return report
+
+
+def found_in(run: Run, *changed: pl.Expr) -> Disagreement:
+    """What `verify` finds once somebody has changed devices.parquet, and the seal as well."""
+    with TemporaryDirectory() as place:
+        path = run.save(place)
+        devices_of(run).with_columns(*changed).write_parquet(path / "devices.parquet")
+        found = verify(seal(path)).disagreement
+    assert found is not None
+    return found

