@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from feelstream import simulate
-from feelstream.policies import POLICIES, Random
+from feelstream.policies import POLICIES, Random, Representative
 from feelstream.policies.base import Observation, Outcome, Policy, State
 from feelstream.policies.ranking import lowest
 
@@ -395,3 +395,20 @@ def test_all_pairs_of_feasible_devices_are_equally_likely() -> None:
 def test_all_feasible_devices_where_there_are_too_few(able: int) -> None:
     seen = observe(alike(6), 1, available=np.arange(6) < able)
     assert choose(Random(size=4), {}, seen) == list(range(able))
+
+
+def test_representative_is_the_greedy_set_of_its_formula() -> None:
+    """Looking at every device at every pick; many devices are alike, and many are owed the same."""
+    rng = np.random.default_rng(5)
+    rule = Representative(size=6, weight=3.0)
+    for _ in range(30):
+        mixes = np.eye(3)[rng.integers(0, 3, 25)] if rng.random() < 0.3 else rng.dirichlet(np.ones(3), 25).round(1)
+        owed = rng.choice([0.0, 0.5, 1.25], 25)
+        distance = np.abs(mixes[:, None] - mixes).sum(axis=-1)
+        chosen: list[int] = []
+        for _ in range(6):
+            far = sum(np.minimum(distance, distance[chosen].min(axis=0, initial=2.0)).T) / 25
+            cost = 3.0 * far - owed
+            cost[chosen] = np.inf
+            chosen.append(int(np.argmin(cost)))
+        assert rule._nearest_set(mixes, owed, mixes) == chosen

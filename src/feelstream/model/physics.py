@@ -10,6 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Ints
+
 RealOrArray = TypeVar("RealOrArray", float, NDArray[np.float64])
 
 
@@ -37,7 +39,7 @@ def compute_time_s(cycles: RealOrArray, f_hz: RealOrArray) -> RealOrArray:
 
 
 def rate_bit_per_s(
-    n: int, received_power_w: RealOrArray, bandwidth_hz: float, noise_w_per_hz: float
+    n: int | Ints, received_power_w: RealOrArray, bandwidth_hz: float, noise_w_per_hz: float
 ) -> RealOrArray | NDArray[np.float64]:
     """R = (B/n) log2(1 + n P|g|² / (B N0)), with P|g|² the power that arrives at the base station."""
     snr = n * received_power_w / (bandwidth_hz * noise_w_per_hz)

@@ -30,7 +30,7 @@ SLACK = 1e-9  # of a block: what rounding may take from the time for another one
 MOST_REPEATS = 2**31 - 1
 
 
-def on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
+def on_time(n: int | Ints, ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
     """S_bits / R(n, |g|²/margin) ≤ time left, asked of the rates so that nothing overflows.
 
     ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_k − T_cmp;
@@ -43,18 +43,33 @@ def on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: float | R
     return (left_s > 0) & (rate * np.maximum(left_s, 0) >= (system.update_bits if bits is None else bits))
 
 
+def most_on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Ints:
+    """(devices,) the largest size of a set, up to n, in which each is on time; 0: late even alone. By halving."""
+    most, fails = np.zeros(len(ratio), np.int64), np.full(len(ratio), n + 1)
+    while (unsure := fails - most > 1).any():
+        middle = np.maximum((most + fails) // 2, 1)
+        fits = on_time(middle, ratio, left_s, system, bits)
+        most, fails = np.where(unsure & fits, middle, most), np.where(unsure & ~fits, middle, fails)
+    return most
+
+
 def admit_paper(ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
     """The paper's phase: while anyone is late, drop the late device with the least |g|²/β and test again.
 
-    Equal ratios: the device with the least time left goes first.
+    Equal ratios: the device with the least time left goes first. Who is on time in a set is on time in every smaller
+    one, so one pass from the weakest to the strongest finds whom the phase drops.
     """
-    kept = np.ones(len(ratio), dtype=bool)
-    order = np.lexsort((left_s, ratio))  # weakest first
-    while kept.any():
-        late = kept & ~on_time(int(kept.sum()), ratio, left_s, system, bits)
-        if not late.any():
-            break
-        kept[order[np.argmax(late[order])]] = False
+    n = len(ratio)
+    kept = on_time(max(n, 1), ratio, left_s, system, bits)
+    late = np.flatnonzero(~kept)
+    if not len(late):
+        return kept
+    most = most_on_time(n, ratio[late], left_s[late], system, bits[late] if isinstance(bits, np.ndarray) else bits)
+    kept[late] = True
+    for at in np.lexsort((left_s[late], ratio[late])).tolist():
+        if most[at] < n:
+            kept[late[at]] = False
+            n -= 1
     return kept
 
 
@@ -63,13 +78,11 @@ def admit_largest(ratio: Reals, left_s: Reals, system: System, bits: float | Rea
 
     With n_k the largest size at which k is on time, n = the largest size that at least n devices reach.
     """
+    most = most_on_time(len(ratio), ratio, left_s, system, bits)
+    n = np.count_nonzero(np.sort(most)[::-1] > np.arange(len(most)))
     strongest = np.lexsort((left_s, ratio))[::-1]
     kept = np.zeros(len(ratio), dtype=bool)
-    for n in range(len(ratio), 0, -1):
-        fits = on_time(n, ratio, left_s, system, bits)
-        if np.count_nonzero(fits) >= n:
-            kept[strongest[fits[strongest]][:n]] = True
-            break
+    kept[strongest[most[strongest] >= n][:n]] = True
     return kept
 
 

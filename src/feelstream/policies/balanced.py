@@ -27,7 +27,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
@@ -56,7 +56,11 @@ class Balanced(Policy):
         plan = observation.plan(self.size)
         ids, labels, _ = holders(observation, plan, rng)  # equals in random order
         cost = self._cost(plan.energy_j[ids])
-        chosen = greedy_set(labels, self.size, lambda pooled, _: cost + imbalance(pooled, state["seen"], self.memory))
+
+        def value(pooled: Reals, devices: Ids, _: list[int]) -> Reals:
+            return cost[devices] + imbalance(pooled, state["seen"], self.memory)
+
+        chosen = greedy_set(labels, cost, self.size, value)
         return Decision(np.sort(ids[chosen]), plan)
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:

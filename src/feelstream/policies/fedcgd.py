@@ -42,7 +42,8 @@ class FedCGD(Policy):
         plan = observation.plan(self.size)
         ids, labels, held = holders(observation, plan, rng)  # ties broken at random
         everyone = held.sum(axis=0, dtype=float)
-        chosen = greedy_set(labels, self.size, lambda pooled, _: self.cost(pooled, everyone), only_better=True)
+        alone = np.zeros(len(ids))  # a set's cost depends on labels alone
+        chosen = greedy_set(labels, alone, self.size, lambda pooled, *_: self.cost(pooled, everyone), only_better=True)
         return Decision(np.sort(ids[chosen]), plan)
 
     def cost(self, pooled: Reals, everyone: Reals) -> Reals:

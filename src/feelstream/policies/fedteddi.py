@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
@@ -45,11 +45,11 @@ class FedTeddi(Policy):
         ids, labels, held = holders(observation, plan, rng)  # ties broken at random
         everyone, drifted = mix(held.sum(axis=0, dtype=float)), drift(labels, state["seen"][ids])
 
-        def cost(pooled: Reals, chosen: list[int]) -> Reals:
-            moved = (drifted[chosen].sum() + drifted) / (len(chosen) + 1)
+        def cost(pooled: Reals, devices: Ids, chosen: list[int]) -> Reals:
+            moved = (drifted[chosen].sum() + drifted[devices]) / (len(chosen) + 1)
             return np.abs(mix(pooled) - everyone).sum(axis=1) - self.drift * moved
 
-        return Decision(np.sort(ids[greedy_set(labels, self.size, cost)]), plan)
+        return Decision(np.sort(ids[greedy_set(labels, -drifted, self.size, cost)]), plan)
 
     def update(self, state: State, outcome: Outcome) -> State:
         held, seen = outcome.observation.stored_labels, state["seen"].copy()

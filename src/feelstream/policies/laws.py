@@ -33,7 +33,7 @@ def has_the_plan(policy: Policy, found: Decision, state: State, known: Observati
     """
     chosen, plan, devices = np.asarray(found.schedule), found.plan, known.system.devices
     right = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
-    if not right or not ((chosen >= 0) & (chosen < devices)).all() or len(np.unique(chosen)) < len(chosen):
+    if not right or not ((chosen >= 0) & (chosen < devices)).all() or not np.diff(np.sort(chosen)).all():
         return f"must schedule a list of different device numbers from 0 to {devices - 1}, not {chosen.tolist()!r:.100}"
     right = isinstance(plan.n, int | np.integer) and 0 <= plan.n <= devices
     if not right or not np.array_equal(plan.transmit_time_s, known.system.planned_time_s(max(int(plan.n), 1))):

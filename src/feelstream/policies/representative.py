@@ -13,7 +13,10 @@ Reference: Q. Li et al., "Emulating Full Participation: An Effective and Fair Cl
 Learning", arXiv:2405.13584. At hand were its abstracts: the subset that errs least against everyone's gradients, with
 long-term fairness by Lyapunov optimisation and submodular functions. Choices: label mixes stand for gradients, which no
 server has before it schedules; fairness is one queue of turns a device, where the source has similar devices take part
-with similar frequencies; of more than 512 devices every so many-th stands for the others in far(Π).
+with similar frequencies; of more than 512 devices 512, evenly spaced, stand for the others in far(Π).
+
+The only policy whose time grows with devices × n: a round takes a third of a second with 10,000 devices and n = 100,
+and tens of seconds with 100,000 and n = 1,000.
 """
 
 from __future__ import annotations
@@ -27,10 +30,11 @@ from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
-from feelstream.policies.solvers.balance import greedy_set, holders, mix
+from feelstream.policies.solvers.balance import EQUAL, alike, holders, mix
 
 FARTHEST = 2.0
 STANDING_FOR_ALL = 512
+LOOKED_AT = 64  # candidates at a time
 
 
 class Representative(Policy):
@@ -49,14 +53,29 @@ class Representative(Policy):
         population = np.flatnonzero(held.any(axis=1))
         population = population[:: -(-len(population) // STANDING_FOR_ALL) or 1]
         mixes, owed, among = mix(labels), state["owed"][ids], mix(held[population].astype(float))
+        return Decision(np.sort(ids[self._nearest_set(mixes, owed, among)]), plan)
+
+    def _nearest_set(self, mixes: Reals, owed: Reals, among: Reals) -> list[int]:
+        """Rows of mixes, built one by one. What a mix brings never grows with the set: most are not looked at again."""
+        _, first, kind = np.unique(alike(mixes), return_index=True, return_inverse=True)
+        kinds, most_owed = mixes[first], np.full(len(first), -np.inf)  # of equal mixes one stands for all
+        np.maximum.at(most_owed, kind, owed)
+        chosen: list[int] = []
         nearest = np.full(len(among), FARTHEST)
-
-        def cost(_: Reals, chosen: list[int]) -> Reals:
-            if chosen:
-                np.minimum(nearest, np.abs(among - mixes[chosen[-1]]).sum(axis=1), out=nearest)
-            return self.weight * _far(mixes, among, nearest) - owed
-
-        return Decision(np.sort(ids[greedy_set(mixes, self.size, cost)]), plan)
+        gain = FARTHEST - _far(kinds, among, nearest)  # the most that each can still bring
+        while len(chosen) < min(self.size, len(mixes)):
+            least = self.weight * (nearest.mean() - gain) - most_owed
+            far, cost = np.full(len(kinds), np.inf), np.full(len(mixes), np.inf)
+            while len(promising := np.flatnonzero((least <= cost.min() + EQUAL) & np.isinf(far))):
+                if len(promising) > LOOKED_AT:
+                    promising = promising[np.argpartition(least[promising], LOOKED_AT)[:LOOKED_AT]]
+                far[promising] = _far(kinds[promising], among, nearest)
+                gain[promising] = nearest.mean() - far[promising]
+                cost = self.weight * far[kind] - owed
+                cost[chosen] = np.inf
+            chosen.append(int(np.argmin(cost)))
+            np.minimum(nearest, np.abs(among - mixes[chosen[-1]]).sum(axis=1), out=nearest)
+        return chosen
 
     def update(self, state: State, outcome: Outcome) -> State:
         owed = state["owed"] + min(self.size / len(state["owed"]), 1.0)

@@ -86,3 +86,55 @@ def test_no_exchange_improves_what_it_returns(monkeypatch: pytest.MonkeyPatch) -
         for i in range(len(members)):
             for k in others:
                 assert of.of([*members[:i], k, *members[i + 1 :]]) >= value - 2 * balance.EQUAL
+
+
+def plain_greedy(cost: np.ndarray, left: np.ndarray) -> int:
+    """The first device of the least cost."""
+    return int(np.argmin(np.where(left, cost, np.inf)))
+
+
+@pytest.mark.parametrize("only_better", [False, True])
+def test_groups_of_equal_devices_leave_the_greedy_set_what_it_is(only_better: bool) -> None:
+    """Against looking at every device at every pick, where many are equal and where costs decide between equals."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        devices, m = int(rng.integers(0, 60)), int(rng.integers(2, 5))
+        labels = rng.integers(0, 3, (devices, m)).astype(float)
+        labels[labels.sum(axis=1) == 0, 0] = 1
+        own = rng.choice([0.0, 0.01, 0.5], devices) * rng.choice([0.0, 1.0, 2.0], devices)
+        seen, most = np.full(m, 1 / m), int(rng.integers(1, 20))
+        chosen: list[int] = []
+        pooled, now, left = np.zeros(m), np.inf, np.ones(devices, bool)
+        for _ in range(min(most, devices)):
+            cost = own + imbalance(pooled + labels, seen, 0.5)
+            best = plain_greedy(cost, left)
+            if only_better and cost[best] >= now:
+                break
+            chosen.append(best)
+            left[best], pooled, now = False, pooled + labels[best], cost[best]
+
+        def value(sums: np.ndarray, at: np.ndarray, _: list[int], own: np.ndarray = own, m: int = m) -> np.ndarray:
+            return own[at] + imbalance(sums, np.full(m, 1 / m), 0.5)
+
+        assert balance.greedy_set(labels, own, most, value, only_better=only_better).tolist() == chosen
+
+
+def test_equal_rows_and_no_others_are_alike() -> None:
+    """Counts, and shares of them, whose bits end in zeros: 3^8 rows of small counts, each three times."""
+    rows = np.stack(np.meshgrid(*[np.arange(3.0)] * 8), axis=-1).reshape(-1, 8)
+    for each in (rows, rows / np.maximum(rows.sum(axis=1, keepdims=True), 1)):
+        distinct = len(np.unique(each, axis=0))
+        assert len(np.unique(balance.alike(np.tile(each, (3, 1))))) == distinct
+
+
+def test_sizes_that_are_not_built_could_not_have_been_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(balance, "MOST_SUBSETS", 0)
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        of = problem(rng, int(rng.integers(2, 25)))
+        found, members, best, least = of.choose(12), [], [], np.inf
+        for _ in range(min(12, len(of.cost))):
+            members = of.exchanged([*members, of._first(of._with(members))])
+            if of.of(members) < least - balance.EQUAL:
+                best, least = members, of.of(members)
+        assert found == best

@@ -21,6 +21,7 @@ from feelstream.arrays import Flags, Ids, LabelCounts, Reals
 from feelstream.policies.base import Observation, RoundPlan
 from feelstream.policies.ranking import Ranking, Term
 
+DIGITS = 12  # of a device's own cost: what differs by less differs by rounding
 EQUAL = 1e-9  # F closer than this is equal: symmetric sets differ by rounding, and the order of the lot decides
 MOST_SUBSETS = 3000  # that are all tried
 MOST_SWAPS = 100_000  # members × candidates; of more, the greedy set stays as it is
@@ -45,25 +46,66 @@ def imbalance(labels: Reals, seen: Reals, memory: float) -> Reals:
     return m * np.square((1 - memory) * seen + memory * mix(labels) - 1.0 / m).sum(axis=-1)
 
 
-Cost = Callable[[Reals, list[int]], Reals]
+Cost = Callable[[Reals, Ids, list[int]], Reals]
+ODD = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
 
 
-def greedy_set(labels: Reals, most: int, cost: Cost, *, only_better: bool = False) -> Ids:
+def alike(rows: Reals) -> NDArray[np.uint64]:
+    """(devices,) a number that is the same for equal rows, and with near certainty differs for all others."""
+    bits = np.ascontiguousarray(rows, np.float64).view(np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(32))) * ODD
+    mixed ^= mixed >> np.uint64(29)
+    weights = np.random.default_rng(0).integers(0, 2**64, rows.shape[1], np.uint64)
+    return (mixed * weights).sum(axis=1, dtype=np.uint64)
+
+
+class Heads:
+    """Of every group of devices with equal rows the one that is next: of the least cost of its own, then the first.
+
+    Whatever a set is chosen by, if it depends on a device's row and falls with its own cost, no other is better.
+    """
+
+    def __init__(self, rows: Reals, own: Reals) -> None:
+        key = alike(rows)
+        self._order = np.lexsort((own.round(DIGITS), key))  # stable: of equals the first
+        new = np.flatnonzero(np.diff(key[self._order], prepend=~key[self._order[:1]]))
+        self._next, self._end = new, np.append(new[1:], len(rows))
+        self.devices = self._order[new]
+        self.rows = rows[self.devices]
+        self.left = np.ones(len(new), bool)
+
+    def take(self, costs: Reals) -> tuple[int, float]:
+        """The head that costs least, of equals the first device, and what it costs; the next of its group follows."""
+        costs = np.where(self.left, costs, np.inf)
+        least = float(costs.min())
+        equal = np.flatnonzero(costs == least)
+        group = equal[np.argmin(self.devices[equal])]
+        taken = int(self.devices[group])
+        self._next[group] += 1
+        self.left[group] = self._next[group] < self._end[group]
+        if self.left[group]:
+            self.devices[group] = self._order[self._next[group]]
+        return taken, least
+
+
+def greedy_set(labels: Reals, own: Reals, most: int, cost: Cost, *, only_better: bool = False) -> Ids:
     """Rows of labels (devices, m), at most so many: again and again the one that makes the set cheapest.
 
-    cost(pooled, chosen): of each set of the rows chosen so far and one row more, by its pooled counts (devices, m).
+    cost(pooled, devices, chosen): of each set of the rows chosen so far and one of `devices` more, by its pooled counts
+    (devices, m). Of devices with equal labels it must be least for the one of the least `own`, (devices,).
     The first of equals is taken, so callers shuffle. only_better: stop where one more makes the set no cheaper.
     """
     chosen: list[int] = []
+    if not len(labels):
+        return np.array(chosen, np.int64)
+    heads = Heads(labels, own)
     pooled, now = np.zeros(labels.shape[1]), np.inf
     for _ in range(min(most, len(labels))):
-        costs = cost(pooled + labels, chosen)
-        costs[chosen] = np.inf
-        best = int(np.argmin(costs))
-        if only_better and costs[best] >= now:
+        best, least = heads.take(cost(pooled + heads.rows, heads.devices, chosen))
+        if only_better and least >= now:
             break
         chosen.append(best)
-        pooled, now = pooled + labels[best], costs[best]
+        pooled, now = pooled + labels[best], least
     return np.array(chosen, np.int64)
 
 
@@ -133,10 +175,17 @@ class Balance:
         return best
 
     def greedy(self, most: int) -> list[int]:
-        """For every size one member added, and members exchanged while F falls; the size of the least F."""
+        """For every size one member added, and members exchanged while F falls; the size of the least F.
+
+        F of a set is at least spread over its size and the least costs that so many can have: sizes from which on that
+        alone exceeds the least F are not built.
+        """
         members: list[int] = []
         best, least = members, np.inf
-        for _ in range(most):
+        cheapest = np.cumsum(np.sort(np.partition(self.cost, most - 1)[:most])) if most else self.cost
+        for size in range(most):
+            if self.spread / most + cheapest[size] >= least - EQUAL:
+                break
             members = self.exchanged([*members, self._first(self._with(members))])
             value = self.of(members)
             if value < least - EQUAL:
