@@ -34,7 +34,7 @@ from time import perf_counter, process_time
 import psutil
 
 from feelstream.experiment import Plan, comparison, execute, store, worker
-from feelstream.experiment.identity import run_names
+from feelstream.experiment.store import run_names
 from feelstream.run import simulate
 from machine import described, machine
 from reproduce import Memory

@@ -7,7 +7,7 @@ import pytest
 
 from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 from feelstream.display.quantities import MEASURES, QUANTITIES, Quantity, by_round
-from feelstream.report.charts import group_chart
+from feelstream.report.charts import curve_chart
 from feelstream.report.figures import curve_figure
 from feelstream.report.groups import Group
 from feelstream.report.html.charts import to_plotly
@@ -36,7 +36,7 @@ def test_a_new_column_is_drawn_everywhere_once_it_is_registered(monkeypatch: pyt
     rounds = pl.DataFrame({"arm": ["a"] * 4, "seed": [0, 0, 1, 1], "round": [1, 2] * 2, "worst_tenth": [0.1, 0.2] * 2})
     assert by_round(rounds.columns) == [worst]
     group = Group("all", (("a", "a"),))
-    chart = to_plotly(group_chart(group, rounds, "worst_tenth", None))
+    chart = to_plotly(curve_chart("worst_tenth", group.arms, rounds))
     assert (chart["title"], chart["layout"]["yaxis"]["title"]["text"]) == ("Worst tenth", "Worst tenth (%)")
     assert chart["traces"][-1]["y"] == [10.0, 20.0]
     (axes,) = curve_figure([group], rounds, ["worst_tenth"], None).axes

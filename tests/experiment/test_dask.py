@@ -97,15 +97,15 @@ def test_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         await server.wait_closed()
         return port
 
-    monkeypatch.setattr("feelstream.experiment.dask.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("feelstream.experiment.pool.DASK_SECONDS", 0.5)
     address = f"tcp://127.0.0.1:{asyncio.run(unused_port())}"
     with pytest.raises(RunError, match=f"there is no Dask scheduler at {address}"), dask_executor(address):
         pass
 
 
 def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("feelstream.experiment.dask.CONNECT_SECONDS", 300)  # the machine may be busy
-    monkeypatch.setattr("feelstream.experiment.dask.WORKER_SECONDS", 0.1)
+    monkeypatch.setattr("feelstream.experiment.pool.DASK_SECONDS", 300)  # the machine may be busy
+    monkeypatch.setattr("feelstream.experiment.pool.DASK_WORKER_SECONDS", 0.1)
     with scheduler(tmp_path) as address:
         told_so = f"the Dask scheduler at {address} has had no worker for 0.1 s; start some with dask worker {address}"
         with pytest.raises(RunError, match=told_so), dask_executor(address):

@@ -9,7 +9,7 @@ from compared import spread, summary_of
 from feelstream.display.quantities import number, significant
 from feelstream.experiment import statistics
 from feelstream.experiment.measures import cells, judgement, measured, with_interval
-from feelstream.experiment.significance import verdicts
+from feelstream.experiment.significance import compared
 from feelstream.experiment.statistics import Interval, interval
 
 
@@ -49,7 +49,7 @@ def test_a_comparison_corrects_its_verdicts_for_the_number_of_arms():
     _, _, alone = summary_of({"first": base, "a": lead})
     _, _, many = summary_of({"first": base, **{f"a{n}": lead for n in range(10)}})
     assert alone.filter(quantity="energy_j")["verdict"].to_list() == [None, statistics.HIGHER]
-    assert set(many.filter(quantity="energy_j")["verdict"].drop_nulls()) == {statistics.UNCLEAR}
+    assert set(many.filter(quantity="energy_j")["verdict"].drop_nulls()) == {statistics.UNCLEAR_BY_HOLM}
     row = alone.filter(arm="a", quantity="energy_j").row(0, named=True)
     assert judgement(row) == "worse"  # more energy
 
@@ -62,16 +62,17 @@ def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():
     large = {"b": {"late_accuracy": spread(0.9, 0.001)}}
     constant = {"c": {"late_accuracy": [0.7] * 5}, "d": {"late_accuracy": [0.5] * 5}}
     _, runs, _ = summary_of({"random": base, **small, **large, **constant})
-    said = verdicts(runs, "late_accuracy", "random", ["random", *small, "b", "c", "d"])
+    gaps = compared(runs, "late_accuracy", "random", ["random", *small, "b", "c", "d"])
+    said = {arm: verdict for arm, (_, verdict) in gaps.items()}
     assert statistics.compare_arms(runs, "late_accuracy", "a0", "random").verdict == statistics.HIGHER
-    assert {said[arm] for arm in small} == {statistics.UNCLEAR}
+    assert {said[arm] for arm in small} == {statistics.UNCLEAR_BY_HOLM}
     assert (said["b"], said["c"], said["d"]) == (
         statistics.HIGHER,
         statistics.NO_SPREAD,
         statistics.UNCLEAR,
     )
     few = runs.filter(pl.col("seed") < 4)
-    assert set(verdicts(few, "late_accuracy", "random", ["b"]).values()) == {statistics.FEW_SEEDS}
+    assert compared(few, "late_accuracy", "random", ["b"])["b"][1] == statistics.FEW_SEEDS
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from small_plans import arm, in_process, tables, two_arms
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
-from feelstream.experiment import Arm, Plan, identity, worker
-from feelstream.experiment.store import NOT_YET, why_not
+from feelstream.experiment import Arm, Plan, worker
+from feelstream.experiment.store import NOT_YET, run_names, why_not
 
 BASE = fs.preset("tiny", ["learning.engine=none"])
 
@@ -26,7 +26,7 @@ def known(scenario: fs.Scenario) -> dict[str, Any]:
 
 
 def name_of(scenario: fs.Scenario, seed: int = 0, **changed: object) -> str:
-    return identity.run_names(scenario, [seed], known(scenario) | changed)[0]
+    return run_names(scenario, [seed], known(scenario) | changed)[0]
 
 
 def test_a_name_is_readable_and_stable() -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from feelstream.display.line_styles import LINE_STYLES
 from feelstream.display.picture import COLUMN_WIDTH_IN
-from feelstream.experiment.panels import CURVES, curves
+from feelstream.experiment.panels import CURVES, PanelFigure, curves
 from feelstream.report import figures
 from feelstream_studies.hu2023 import paper as reproduce
 
@@ -22,23 +22,29 @@ ALL = tuple(reproduce.FIGURES.values())
 
 
 def made_up(figure_list=ALL, rounds: int = 40) -> pl.DataFrame:
-    """Smooth curves with bands for every panel."""
-    rows = []
+    """Rounds of five seeds with smooth curves in every panel."""
     t = np.arange(1, rounds + 1)
-    for figure in figure_list:
-        for panel in figure.panels:
-            for index, curve in enumerate(panel.curves):
-                mean = 0.9 * (1 - np.exp(-t / (5 + index)))
-                rows += [
-                    (panel.key, panel.quantity, curve.arm, int(r), m, m - 0.02, m + 0.02, 10)
-                    for r, m in zip(t, mean, strict=True)
-                ]
-    return pl.DataFrame(rows, schema=dict(CURVES), orient="row")
+    tables: dict[str, pl.DataFrame] = {}
+    for panel in (panel for figure in figure_list for panel in figure.panels):
+        for index, curve in enumerate(panel.curves):
+            mean = 0.9 * (1 - np.exp(-t / (5 + index)))
+            values = pl.Series(panel.quantity, np.concatenate([mean + 0.01 * seed for seed in range(5)]))
+            own = tables.get(curve.arm)
+            if own is None:
+                keys = {"arm": [curve.arm] * 5 * rounds, "seed": np.repeat(np.arange(5), rounds), "round": [*t] * 5}
+                own = pl.DataFrame(keys)
+            tables[curve.arm] = own.with_columns(values)
+    return pl.concat(tables.values(), how="diagonal")
+
+
+def panel_figure(panel, rounds: pl.DataFrame):
+    whole = PanelFigure("fig", "Figure", "", (panel,))
+    return dict(figures.panel_figures([whole], rounds))[f"fig{panel.key}"]
 
 
 @pytest.mark.parametrize("panel", [panel for figure in ALL for panel in figure.panels], ids=lambda panel: panel.key)
 def test_panels_fit_a_column_and_have_units_and_one_line_per_curve(panel):
-    figure = figures.panel_figure(panel, made_up())
+    figure = panel_figure(panel, made_up())
     (axes,) = figure.axes
     assert figure.get_figwidth() == COLUMN_WIDTH_IN
     assert axes.get_xlabel() == "Round"
@@ -52,7 +58,7 @@ def test_panels_fit_a_column_and_have_units_and_one_line_per_curve(panel):
 def test_each_panel_keeps_its_letter_and_the_legend_covers_no_data():
     letters = ["(a)", "(b)", "(c)", "(d)"]
     for paper_figure in ALL:
-        figure = figures.composite(paper_figure, made_up([paper_figure]))
+        figure = dict(figures.panel_figures([paper_figure], made_up([paper_figure])))[paper_figure.key]
         assert [axes.get_title("left")[:3] for axes in figure.axes] == letters[: len(figure.axes)]
         figure.draw_without_rendering()
         (legend,) = figure.legends
@@ -65,7 +71,7 @@ def test_threads_may_draw_at_once():
     before = dict(mpl.rcParams)
     panels = [panel for figure in ALL for panel in figure.panels] * 2
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda panel: figures.panel_figure(panel, made_up()), panels))
+        made = list(pool.map(lambda panel: panel_figure(panel, made_up()), panels))
     assert {figure.axes[0].spines["top"].get_visible() for figure in made} == {False}
     assert {figure.axes[0].xaxis.label.get_fontsize() for figure in made} == {8.0}
     assert dict(mpl.rcParams) == before
@@ -74,7 +80,7 @@ def test_threads_may_draw_at_once():
 
 
 def test_pdf_embeds_truetype_fonts(tmp_path):
-    (pdf,) = figures.save(figures.panel_figure(ALL[0].panels[0], made_up()), tmp_path, "fig1a", formats=("pdf",))
+    (pdf,) = figures.save(panel_figure(ALL[0].panels[0], made_up()), tmp_path, "fig1a", formats=("pdf",))
     raw = pdf.read_bytes()
     objects = raw + b"".join(_inflated(raw))
     assert b"/Type3" not in objects
@@ -93,7 +99,7 @@ def test_the_same_curves_give_the_same_bytes(tmp_path):
     first, second = tmp_path / "1", tmp_path / "2"
     for directory in (first, second):
         directory.mkdir()
-        figures.save(figures.composite(ALL[1], made_up()), directory, "fig2")
+        figures.save(dict(figures.panel_figures(ALL[1:2], made_up()))["fig2"], directory, "fig2")
     for name in ("fig2.pdf", "fig2.png"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
@@ -127,5 +133,5 @@ def test_one_seed_has_a_line_and_no_band(paper_results):
     rounds = paper_results.rounds().filter(pl.col("seed") == 0)
     table = curves((reproduce.FIGURES["fig1"],), rounds)
     assert table["low"].null_count() == table.height
-    (axes,) = figures.panel_figure(reproduce.FIGURES["fig1"].panels[2], table).axes
+    (axes,) = panel_figure(reproduce.FIGURES["fig1"].panels[2], rounds).axes
     assert len(axes.get_lines()) == 4

@@ -5,8 +5,8 @@ results = execute(plan, Path("results"))
 results.rounds()
 """
 
-from feelstream.experiment.dask import dask_executor
 from feelstream.experiment.plan import Arm, Plan
+from feelstream.experiment.pool import dask_executor
 from feelstream.experiment.runner import Progress, execute
 from feelstream.experiment.store import Failure, Results, load
 

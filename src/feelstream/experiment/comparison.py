@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -18,12 +18,22 @@ from feelstream.data.streaming.buffers import Buffer
 from feelstream.display.quantities import by_round, of_table, short
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
-from feelstream.experiment.significance import verdicts
+from feelstream.experiment.significance import compared
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import leaf_at
 from feelstream.scenario.files import load
-from feelstream.scenario.overrides import AnyOverride, Override, parsed, placed, plugin_object, split
+from feelstream.scenario.overrides import (
+    AnyOverride,
+    Override,
+    Tables,
+    overridden,
+    parsed,
+    placed,
+    plugin_object,
+    split,
+)
 
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
@@ -49,27 +59,20 @@ def arms(
     that do not have it, if at least one of them does.
     """
     bare = parsed(overrides)
-    wanted = _by_label(policies, _learns(source, bare)) or {"": ()}
-    fields = {label: _fields_of(own, source, bare) for label, own in wanted.items()}
-    changes = [_placed(override, source, bare, fields) for override in bare]
-    axes = [[_placed(override, source, bare, fields) for override in _axis(entry)] for entry in vary]
-    for field in [*(override.field for override in changes), *(axis[0].field for axis in axes if axis)]:
-        if field.startswith("policy.") and not any(field.removeprefix("policy.") in known for known in fields.values()):
-            names = ", ".join(label or "the scenario's policy" for label in wanted)
-            last = field.removeprefix("policy.")
-            close = did_you_mean(last, sorted(set().union(*fields.values())))
-            raise ScenarioError(f"{field}: there is no such field in {names}{'; ' + close.strip() if close else ''}")
+    world = base_of(source, [override for override in bare if override.names_a_table])
+    engines = [world.learning.engine, *(each.value for each in bare if each.field in ("learning.engine", "engine"))]
+    wanted = _by_label(policies, learns=engines[-1] != "none") or {"": ()}
+    fields = {label: _fields_of(overridden(world.tables(), own[:1])) for label, own in wanted.items()}
+    changes = [_in_full(override, world, fields) for override in bare]
+    axes = [[_in_full(override, world, fields) for override in _axis(entry)] for entry in vary]
     size = len(wanted) * prod(map(len, axes))
     if size > MOST_ARMS:
         raise ScenarioError(f"--vary: {size:,} configurations were asked for, and at most {MOST_ARMS:,} are possible")
     found: dict[str, Arm] = {}
     for label, own in wanted.items():
-
-        def has(override: Override, known: frozenset[str] = fields[label]) -> bool:
-            return override.section != ("policy",) or override.last in known
-
-        base = [override for override in changes if has(override)]
-        for point in product(*(axis for axis in axes if not axis or has(axis[0]))):
+        passed_over = {f"policy.{name}" for name in frozenset().union(*fields.values()) - fields[label]}
+        base = [override for override in changes if override.field not in passed_over]
+        for point in product(*(axis for axis in axes if not axis or axis[0].field not in passed_over)):
             scenario = base_of(source, [*base, *own, *point])
             first = label or scenario.policy.plugin_name()
             name = " ".join([first, *(f"{each.field.removeprefix('policy.')}={_said(each.value)}" for each in point)])
@@ -82,18 +85,22 @@ def arms(
 def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> dict[str, tuple[Override, ...]]:
     """Each policy that was asked for as the overrides that set it, the first of which is its name or itself.
 
-    `name`, `name(field=value,…)` or an object; the label of an object has the fields that were set.
+    `name`, `name(field=value,…)` or an object; the label of an object has the fields that were set. all: but those that
+    ask devices for reports of a model, where there is none.
     """
+    every = [name for name in POLICIES.names() if learns or not POLICIES.lookup(name)().probes]  # type: ignore[attr-defined]
     found: dict[str, tuple[Override, ...]] = {}
-    for entry in _expanded(policies, learns):
-        if isinstance(entry, Policy):
-            own = ",".join(f"{field}={getattr(entry, field)}" for field in sorted(entry.model_fields_set))
-            name = entry.plugin_name().rpartition(":")[2]
-            found.setdefault(f"{name}({own})" if own else name, (Override("policy", entry),))
-            continue
-        named, *settings = parsed([Override("policy.name", entry)])
-        own = ",".join(str(each).removeprefix("policy.") for each in settings)
-        found.setdefault(f"{named.value}({own})" if own else named.value, (named, *settings))
+    for entry in policies:
+        if isinstance(entry, str):
+            for name in (each for part in split(entry) for each in (every if part == "all" else [part])):
+                named, *settings = parsed([Override("policy.name", name)])
+                own = ",".join(str(each).removeprefix("policy.") for each in settings)
+                found.setdefault(f"{named.value}({own})" if own else named.value, (named, *settings))
+        else:
+            policy = plugin_object(POLICIES, entry, "policy")
+            own = ",".join(f"{field}={getattr(policy, field)}" for field in sorted(policy.model_fields_set))
+            name = policy.plugin_name().rpartition(":")[2] if isinstance(entry, Policy) else policy.plugin_name()
+            found.setdefault(f"{name}({own})" if own else name, (Override("policy", policy),))
     return found
 
 
@@ -102,53 +109,31 @@ def _said(value: Any) -> str:
     return str(short(value)) if isinstance(value, float) else str(value)
 
 
-def _placed(
-    override: Override, source: str | Path | Scenario, others: Iterable[Override], fields: dict[str, frozenset[str]]
-) -> Override:
-    """With its section: that of the policies, where any of them has a field of this name, or the scenario's."""
-    if len(override.path) > 1:
-        return override
-    if any(override.last in known for known in fields.values()):
-        return replace(override, field=f"policy.{override.last}")
-    named = [other for other in others if other.names_a_table]
-    return placed([override], base_of(source, named).tables())[0]
+def _fields_of(tables: Tables) -> frozenset[str]:
+    """The fields of the policy of a scenario."""
+    policy = leaf_at(("policy",), tables)
+    return frozenset({"name", *policy.model.model_fields}) if policy and policy.model else frozenset()
+
+
+def _in_full(override: Override, world: Scenario, fields: Mapping[str, frozenset[str]]) -> Override:
+    """With its section: that of the policies, where any of them has a field of this name, or the scenario's.
+
+    fields: of each policy that is compared; ScenarioError for one that none of them has.
+    """
+    known = frozenset().union(*fields.values())
+    if len(override.path) == 1:
+        whole = f"policy.{override.last}" if override.last in known else placed([override], world.tables())[0].field
+        override = replace(override, field=whole)
+    if override.section == ("policy",) and override.last not in known:
+        names = ", ".join(label or "the scenario's policy" for label in fields)
+        close = did_you_mean(override.last, sorted(known)).strip()
+        raise ScenarioError(f"{override.field}: there is no such field in {names}{'; ' + close if close else ''}")
+    return override
 
 
 def base_of(source: str | Path | Scenario, overrides: Iterable[AnyOverride]) -> Scenario:
     """A scenario from a preset's name, a TOML file or a scenario, with overrides."""
     return source.overridden(overrides) if isinstance(source, Scenario) else load(source, overrides)
-
-
-def _learns(source: str | Path | Scenario, overrides: Iterable[Override]) -> bool:
-    engines = [str(each.value) for each in overrides if each.field in ("learning.engine", "engine")]
-    return (engines or [base_of(source, ()).learning.engine])[-1] != "none"
-
-
-def _expanded(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> Iterable[str | Policy]:
-    """all: but those that ask devices for reports of a model, where there is none."""
-    for entry in policies:
-        if isinstance(entry, str):
-            for name in split(entry):
-                every = (each for each in POLICIES.names() if learns or not POLICIES.lookup(each)().probes)  # type: ignore[attr-defined]
-                yield from every if name == "all" else [name]
-        elif isinstance(entry, type):
-            yield plugin_object(POLICIES, entry, "policy")
-        else:
-            yield entry
-
-
-def _fields_of(own: Sequence[Override], source: str | Path | Scenario, overrides: Sequence[Override]) -> frozenset[str]:
-    """The fields of the policy that `own` sets; where it sets none, of the scenario's own."""
-    if not own:
-        policy = type(base_of(source, overrides).policy)
-    elif isinstance(own[0].value, Policy):
-        policy = type(own[0].value)
-    else:
-        try:
-            policy = POLICIES.lookup(own[0].value)
-        except ScenarioError as problem:
-            raise ScenarioError(f"policy.name: {problem}") from problem
-    return frozenset({"name", *policy.model_fields})
 
 
 def _axis(entry: str | Varied) -> list[Override]:
@@ -181,7 +166,7 @@ def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFram
 
     The quantities are those of `quantities` that a run has one number of; one that no run has a value of is left out
     (accuracy, where nothing was learned). n counts the seeds with a value. The difference is null for the first arm
-    itself; verdicts are those of `ranking.verdicts`, corrected for the number of arms. A time to an accuracy has a
+    itself; verdicts are those of `significance.compared`, corrected for the number of arms. A time to an accuracy has a
     median: it has a mean, and a difference, only where every run reached that accuracy, and median_is_bound says
     whether the median is more than the number given. runs: `per_run(results)`, if it is at hand.
     """
@@ -190,15 +175,20 @@ def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFram
         raise RunError(f"no run of '{results.plan.name}' finished: {results.failures[0].reason}")
     labels, names = [arm.label for arm in results.plan.arms], [q.name for q in of_table("runs", runs.columns)]
     known = [name for name in names if runs[name].null_count() < len(runs)]
-    said = {name: verdicts(runs, name, labels[0], labels) for name in known}
-    rows: list[dict[str, Any]] = []
+    gaps = {name: compared(runs, name, labels[0], labels) for name in known}
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
     for label in labels:
         for name in known:
-            row = {"arm": label, "quantity": name, **_own(runs.filter(arm=label), name)}
-            if label != labels[0]:
-                row |= _against(runs, name, label, labels[0], said[name][label])
-            rows.append(row)
-    return pl.DataFrame(rows, schema=SUMMARY)
+            row = rows[label, name] = {"arm": label, "quantity": name, **_own(runs.filter(arm=label), name)}
+            if label == labels[0]:
+                continue
+            gap, verdict = gaps[name][label]
+            if all(each.get("reached") in (None, each["n"]) for each in (row, rows[labels[0], name])):
+                row |= {"difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
+            else:
+                verdict = statistics.CENSORED
+            row |= {"pairs": gap.n, "verdict": verdict}
+    return pl.DataFrame([*rows.values()], schema=SUMMARY)
 
 
 SUMMARY: dict[str, Any] = {
@@ -209,34 +199,16 @@ SUMMARY: dict[str, Any] = {
 
 
 def _own(runs: pl.DataFrame, quantity: str) -> dict[str, Any]:
+    """What an arm came to; of a time to an accuracy its median, and a mean where every run reached it."""
     values = runs[quantity].drop_nulls()
     own = statistics.interval(values)
     row: dict[str, Any] = {"mean": own.mean, "low": own.low, "high": own.high, "n": own.n}
-    got = _reached(runs, quantity)
-    if got is None or not own.n:
+    if not own.n or not quantity.startswith(("rounds_to_", "joules_to_")):
         return row
+    got = runs.drop_nulls(quantity)[f"reached_{quantity.rpartition('_')[2]}"] == 1.0
     median, is_bound = statistics.censored_median(values, got)
     row |= {"median": median, "median_is_bound": is_bound, "reached": int(got.sum())}
     return row if got.all() else row | {"mean": None, "low": None, "high": None}
-
-
-def _reached(runs: pl.DataFrame, quantity: str) -> pl.Series | None:
-    """Of a time to an accuracy, which of the runs with a value reached it; None for other quantities."""
-    share = f"reached_{quantity.rpartition('_')[2]}"
-    if "_to_" not in quantity or share not in runs.columns:
-        return None
-    return runs.drop_nulls(quantity)[share].fill_null(0.0) == 1.0
-
-
-def _against(runs: pl.DataFrame, quantity: str, label: str, first: str, verdict: str) -> dict[str, Any]:
-    both = runs.filter(pl.col("arm").is_in([label, first]))
-    gap, got = statistics.compare_arms(runs, quantity, label, first), _reached(both, quantity)
-    if got is not None and not got.all():
-        return {"pairs": gap.n, "verdict": statistics.CENSORED}
-    return {
-        "difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high, "pairs": gap.n,
-        "verdict": verdict,
-    }  # fmt: skip
 
 
 def curves(results: Results) -> pl.DataFrame:

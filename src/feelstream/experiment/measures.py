@@ -12,7 +12,7 @@ import polars as pl
 
 from feelstream.display.quantities import QUANTITIES, Quantity, number, of_table
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, UNCLEAR, Interval, pareto_front
+from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, UNCLEAR, UNCLEAR_BY_HOLM, Interval, pareto_front
 
 GROUPS = ("learning", "resources")  # a table each: together they would be too wide for any screen
 HEADLINE = ("late_accuracy", "energy_j", "energy_over_budget")  # what a comparison is about, at a glance
@@ -122,7 +122,7 @@ Judgement = Literal["better", "worse", "unclear", ""]
 
 def judgement(row: dict[str, Any]) -> Judgement:
     """What the verdict of a row means to someone who wants the quantity high, or low; empty where nothing is said."""
-    if row["verdict"] == UNCLEAR:
+    if row["verdict"] in (UNCLEAR, UNCLEAR_BY_HOLM):
         return "unclear"
     if row["verdict"] not in (HIGHER, LOWER):
         return ""

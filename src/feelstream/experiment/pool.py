@@ -1,4 +1,4 @@
-"""The processes that play: our own, which survive the death of one of them, or an executor of the user's.
+"""The processes that play: our own, which survive the death of one of them, a Dask cluster, or any other executor.
 
 What is handed to a worker is a batch of jobs: one run that takes long, or several that take moments.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -17,15 +18,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from feelstream.errors import sentence
+from feelstream.errors import RunError, needed, sentence
 from feelstream.experiment import worker
 from feelstream.experiment.worker import Answer
+from feelstream.learning import cores
 from feelstream.scenario import Scenario
 
 DEATHS_PER_RUN = 3  # while nothing else is played, so that nobody else can be to blame
 FRUITLESS = 10  # deaths in a row, without one finished run
 WHY_DEAD = "out of memory?"
 AT_MOST = 16  # runs in a batch: what a killed call may have to play again is less than this
+DASK_SECONDS, DASK_WORKER_SECONDS = 10, 30  # to reach a scheduler, and for its first worker to come
 LISTEN_SECONDS = 0.2  # an untimed wait is deaf to Ctrl-C once Polars runs its threads
 
 
@@ -159,6 +162,37 @@ def play_here(
             player.lifeline.close()
         for player in players:
             player.stop()
+
+
+@contextmanager
+def dask_executor(address: str | None, workers: int | None = None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster: `tcp://host:port` of its scheduler, or `local` for one made here; None for none.
+
+    Only runs and their files travel: the workers need feelstream (and any module that holds a policy of your own)
+    installed, and no shared file system.
+    """
+    if address is None:
+        yield None
+        return
+    distributed = needed("distributed", "dask", "Dask")
+    if address == "local":
+        cluster = distributed.LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=None)
+        with cluster, distributed.Client(cluster) as client:
+            yield client.get_executor()
+        return
+    try:
+        client = distributed.Client(address, timeout=DASK_SECONDS)
+    except (OSError, ValueError, TypeError) as problem:
+        raise RunError(f"there is no Dask scheduler at {address}: {sentence(problem)}") from problem
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=DASK_WORKER_SECONDS)
+        except TimeoutError as problem:
+            raise RunError(
+                f"the Dask scheduler at {address} has had no worker for {DASK_WORKER_SECONDS} s; start some with "
+                f"dask worker {address}"
+            ) from problem
+        yield client.get_executor()
 
 
 class Worker:

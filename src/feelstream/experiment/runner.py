@@ -13,15 +13,13 @@ from feelstream import code
 from feelstream.columns import FORMAT
 from feelstream.errors import RunError, ScenarioError, sentence
 from feelstream.experiment import store, worker
-from feelstream.experiment.identity import canonical, run_names
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.pool import Job, batches, play_here, play_on
-from feelstream.experiment.store import Key, Results
+from feelstream.experiment.store import Key, Results, canonical, run_names
 from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
 from feelstream.run.checkpoint import rounds_so_far
 from feelstream.run.files import sole_writer, usable_directory
-from feelstream.run.manifest import Manifest
 from feelstream.scenario import model_cost
 from feelstream.version import __version__
 
@@ -69,8 +67,8 @@ def execute(
                 path = directories[arm.label, seed] = out / "runs" / name
                 jobs[path] = Job(arm.scenario, table, seed, path, made_with)
         if earlier is not None:
-            _tell_repeated(out / "runs", earlier, plan, directories, known)
-        store.write_plan(out, plan, directories, problems)
+            _tell_repeated(earlier, plan, directories, known)
+        store.write_plan(out, plan, directories, known, problems)
         why_not = store.checked(jobs)  # damage is reported, and nothing thrown away unasked
         missing = [job for path, job in jobs.items() if why_not[path] == store.NOT_YET]
         playing = _Playing(missing, len(jobs), progress or (lambda _: None))
@@ -157,30 +155,23 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
 
 
 def _tell_repeated(
-    stored_runs: Path,
-    earlier: Mapping[str, Any],
-    plan: Plan,
-    directories: Mapping[Key, Path],
-    known: Mapping[str, Mapping[str, Any]],
+    earlier: Mapping[str, Any], plan: Plan, directories: Mapping[Key, Path], known: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Say which stored runs are played again, because a file that they were made from has changed; before they are.
 
-    earlier: the plan that is stored, with its runs. directories: where the plan's runs are or will be. known: what each
-    arm is made with.
+    earlier: the plan that is stored. directories: where runs are or will be. known: what each arm is made with.
     """
-    arms = {arm.label: arm for arm in plan.arms}
+    entries = {entry["label"]: entry for entry in earlier["arms"]}
     runs, changed, without = 0, set[str](), set[str]()
-    for stored in earlier["arms"]:
-        arm = arms.get(stored["label"])
-        if arm is None or arm.label not in known or canonical(arm.scenario.as_dict()) != canonical(stored["scenario"]):
+    for (label, seed), path in directories.items():
+        scenario, entry = plan.arm(label).scenario, entries.get(label, {})
+        old, name = entry.get("files", {}), entry.get("runs", {}).get(str(seed))
+        if name is None or path.exists() or canonical(scenario.as_dict()) != canonical(entry["scenario"]):
             continue
-        new, once = known[arm.label]["files"], set(code.without_file(arm.scenario))
-        for seed, name in stored["runs"].items():
-            here = directories.get((arm.label, int(seed)))
-            if here is None or here.exists() or (old := _files(stored_runs / name)) is None:
-                continue
-            other = {file for file in old | new if old.get(file) != new.get(file)}
-            runs, changed, without = runs + bool(other or once), changed | (other - once), without | once
+        new, once = known[label]["files"], set(code.without_file(scenario))
+        other = {file for file in old | new if old.get(file) != new.get(file)}
+        if (other or once) and store.why_not(path.with_name(name)) is None:
+            runs, changed, without = runs + 1, changed | (other - once), without | once
     if not runs:
         return
     script = {name for name in changed if name.startswith(code.MAIN) and " > " not in name}
@@ -190,12 +181,3 @@ def _tell_repeated(
     keep = "; in a file of its own (file.py:Name) a policy keeps its runs" if script or without else ""
     are = "stored run is" if runs == 1 else "stored runs are"
     logging.getLogger("feelstream").warning(f"{runs} {are} played again, since {' and '.join(why)}{keep}")
-
-
-def _files(directory: Path) -> dict[str, str] | None:
-    """The files that a finished run was made from; None where there is none that can be used."""
-    try:
-        manifest = Manifest.read(directory)
-    except RunError:
-        return None
-    return manifest.files if manifest.complete else None

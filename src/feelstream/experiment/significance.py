@@ -17,6 +17,7 @@ from feelstream.experiment.statistics import (
     LEVEL,
     LOWER,
     UNCLEAR,
+    UNCLEAR_BY_HOLM,
     Interval,
     compare_arms,
     interval,
@@ -103,20 +104,19 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
-def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[str]) -> dict[str, str]:
-    """How each arm compares with a reference: higher, lower, unclear, or why nothing may be said.
+def compared(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[str]) -> dict[str, tuple[Interval, str]]:
+    """Of each arm its difference from a reference, and a verdict: higher, lower, unclear, or why none is given.
 
     Two-sided paired t-tests at 5 % with Holm's correction over all arms that may be judged (`Interval.verdict` says
     which may not). runs: `comparison.per_run`.
     """
-    found = {arm: compare_arms(runs, quantity, arm, reference) for arm in arms if arm != reference}
-    said = {arm: gap.verdict for arm, gap in found.items()}
+    gaps = {arm: compare_arms(runs, quantity, arm, reference) for arm in arms if arm != reference}
+    said = {arm: gap.verdict for arm, gap in gaps.items()}
     judged = [arm for arm, verdict in said.items() if verdict in (HIGHER, LOWER, UNCLEAR)]
-    p = holm([_p_value(found[arm]) for arm in judged])
-    for arm, adjusted in zip(judged, p, strict=True):
-        higher = HIGHER if found[arm].mean > 0 else LOWER
-        said[arm] = higher if adjusted <= 1 - LEVEL else UNCLEAR
-    return said
+    for arm, p in zip(judged, holm([_p_value(gaps[arm]) for arm in judged]), strict=True):
+        if said[arm] != UNCLEAR and p > 1 - LEVEL:
+            said[arm] = UNCLEAR_BY_HOLM
+    return {arm: (gap, said[arm]) for arm, gap in gaps.items()}
 
 
 def _p_value(gap: Interval) -> float:

@@ -26,6 +26,7 @@ TEST = "two-sided paired t-test at 5 %"
 LEVEL = 0.95
 HIGHER, LOWER = "higher", "lower"
 UNCLEAR = "unclear"
+UNCLEAR_BY_HOLM = "unclear after Holm's correction"  # where the interval, of this one difference, excludes 0
 ONE_SEED = "one seed: no interval"
 FEW_SEEDS = "fewer than 5 seeds: no verdict"
 NO_SPREAD = "no spread between seeds: no verdict"
@@ -33,10 +34,6 @@ LEAST_SEEDS = 5  # for a verdict
 LATE = 0.2  # of the run: the window at its end over which accuracy is averaged
 NO_SEED = "no seed in common"
 CENSORED = "not every run reached it: no verdict"
-PER_RUN = (
-    *("late_accuracy", "final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j", "drops"),
-    *(f"{what}{percent}" for percent in REACHED for what in ("rounds_to_", "joules_to_", "reached_")),
-)
 
 
 @dataclass(frozen=True)
@@ -151,82 +148,39 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     its mean over the last fifth, and final_NAME, null where it was not measured.
     """
     measured = [quantity.name for quantity in measures(rounds.columns)]
-    runs = rounds.with_row_index("row").group_by("arm", "seed", maintain_order=True).agg("row")
-    rounds = rounds[runs["row"].explode().to_numpy()] if len(runs) else rounds  # each run's rows below each other
-    lengths = runs["row"].list.len().to_numpy().astype(np.int64)
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    final = rounds[ends - 1].rows(named=True) if len(runs) else []
-    tested = {name: _Tests.of(rounds, name).by_run(starts, ends) for name in ("accuracy", *measured)}
-    counts = [
-        np.add.reduceat(rounds[name].cast(pl.Int64).to_numpy(), starts).tolist() if len(runs) else []
-        for name in ("scheduled", "transmitted")
-    ]
-    rows = []
-    for run, (start, end, last, scheduled, sent) in enumerate(
-        zip(starts.tolist(), ends.tolist(), final, *counts, strict=True)
-    ):
-        accuracy = tested["accuracy"][run]
-        row = {
-            "arm": last["arm"],
-            "seed": last["seed"],
-            "late_accuracy": accuracy.late_mean(last["round"]) if accuracy.any else None,
-            "final_accuracy": last["accuracy"],
-            "accuracy_area": normalised_auc(accuracy.rounds, accuracy.values) if accuracy.any else None,
-            "final_loss": last["loss"],
-            "energy_j": last["energy_mean_cum_j"],
-            "queue_j": last["queue_mean_j"],
-            "drops": (scheduled - sent) / scheduled if scheduled else None,
-        }
-        for percent in REACHED if accuracy.any else ():
-            when = accuracy.first_at_least(percent / 100)
-            until = rounds["round"][start:end] <= (last["round"] if when is None else when)
-            row[f"rounds_to_{percent}"] = last["round"] if when is None else when
-            row[f"joules_to_{percent}"] = float(rounds["energy_mean_j"][start:end].filter(until).sum())
-            row[f"reached_{percent}"] = float(when is not None)
-        for name in measured:
-            known = tested[name][run]
-            row[f"late_{name}"] = known.late_mean(last["round"]) if known.any else None
-            row[f"final_{name}"] = last[name]
-        rows.append(row)
-    columns = (*PER_RUN, *(f"{span}_{name}" for name in measured for span in ("late", "final")))
-    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(columns, pl.Float64)
-    return pl.DataFrame(rows, schema=schema)
+    last, accuracy, learned = pl.col("round").last(), pl.col("accuracy"), pl.col("accuracy").is_not_null().any()
+    scheduled, sent = (pl.col(name).cast(pl.Int64).sum() for name in ("scheduled", "transmitted"))
+    numbers = {
+        "late_accuracy": _late("accuracy"),
+        "final_accuracy": accuracy.last(),
+        "accuracy_area": _area(pl.col("round").filter(accuracy.is_not_null()), accuracy.drop_nulls()),
+        "final_loss": pl.col("loss").last(),
+        "energy_j": pl.col("energy_mean_cum_j").last(),
+        "queue_j": pl.col("queue_mean_j").last(),
+        "drops": pl.when(scheduled > 0).then((scheduled - sent) / scheduled),
+    }
+    for percent in REACHED:
+        when = pl.col("round").filter(accuracy >= percent / 100).first()
+        until = pl.coalesce(when, last)
+        spent_j = pl.col("energy_mean_j").filter(pl.col("round") <= until).sum()
+        about = {"rounds_to": until, "joules_to": spent_j, "reached": when.is_not_null()}
+        numbers |= {f"{what}_{percent}": pl.when(learned).then(number) for what, number in about.items()}
+    for name in measured:
+        numbers |= {f"late_{name}": _late(name), f"final_{name}": pl.col(name).last()}
+    shown = {name: number.cast(pl.Float64) for name, number in numbers.items()}
+    return rounds.group_by("arm", "seed", maintain_order=True).agg(**shown)
 
 
-@dataclass(frozen=True)
-class _Tests:
-    """The rows of a table in which a quantity was measured: as arrays, since there are thousands of runs to a table."""
+def _late(name: str) -> pl.Expr:
+    """Mean over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
+    in_time = pl.col("round") > (1 - LATE) * pl.col("round").last()
+    return pl.coalesce(pl.col(name).filter(in_time).mean(), pl.col(name).drop_nulls().last())
 
-    rows: NDArray[np.int64]
-    rounds: NDArray[np.int64]
-    values: NDArray[np.float64]
 
-    @classmethod
-    def of(cls, table: pl.DataFrame, name: str) -> _Tests:
-        rows = np.flatnonzero(table[name].is_not_null().to_numpy())
-        measured = table.select("round", name)[rows]
-        return cls(rows, measured["round"].cast(pl.Int64).to_numpy(), measured[name].cast(pl.Float64).to_numpy())
-
-    def by_run(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[_Tests]:
-        """Those of each run, whose rows go from a start to an end."""
-        if not self.any:
-            return [self] * len(starts)
-        spans = zip(np.searchsorted(self.rows, starts).tolist(), np.searchsorted(self.rows, ends).tolist(), strict=True)
-        return [_Tests(self.rows[a:b], self.rounds[a:b], self.values[a:b]) for a, b in spans]
-
-    @property
-    def any(self) -> bool:
-        return len(self.rows) > 0
-
-    def late_mean(self, rounds: int) -> float:
-        """Mean over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
-        late = self.values[self.rounds > (1 - LATE) * rounds]
-        return float(np.mean(late if len(late) else self.values[-1:]))
-
-    def first_at_least(self, value: float) -> int | None:
-        reached = np.flatnonzero(self.values >= value)
-        return int(self.rounds[reached[0]]) if len(reached) else None
+def _area(x: pl.Expr, y: pl.Expr) -> pl.Expr:
+    """`normalised_auc`, run by run; null where there is no point."""
+    area = ((y + y.shift(1)) / 2 * x.diff()).sum()
+    return pl.when(x.len() > 1).then(area / (x.last() - x.first())).otherwise(y.last())
 
 
 def censored_median(values: ArrayLike, reached: ArrayLike) -> tuple[float, bool]:

@@ -18,18 +18,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from secrets import token_hex
 from time import monotonic, sleep
 from typing import Any
 
-from feelstream import learning
+from feelstream import code, learning
+from feelstream.columns import FORMAT
 from feelstream.errors import BusyError, explain, is_disk_full
-from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of, simulate, simulate_in
 from feelstream.run.files import appear_whole
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
+from feelstream.version import __version__
 
 BUSY_SECONDS = 20.0
 SHORT = 50_000  # rows of devices × rounds up to which a run without learning is over in moments
@@ -43,7 +45,7 @@ class Answer:
     problem: str | None = None
     disk_full: bool = False
     files: dict[str, bytes] | None = None  # of a run that was played elsewhere than in the results
-    identity: dict[str, Any] | None = None
+    identity: dict[str, Any] | None = None  # all that decides the numbers of a scenario's runs, but settings and seed
     parameters: int | None = None  # with the identity: of the model, where one is trained
     cost: Cost | None = None  # with the identity: of a round of the model, where the scenario asks for it
 
@@ -71,13 +73,27 @@ def start(lifeline: Connection) -> None:
 
 
 def identify(scenario: dict[str, Any]) -> Answer:
-    """`identity` of a scenario on this worker, or the problem."""
+    """What this worker would play the scenario with, or the problem.
+
+    A stored run is used again only if nothing of it has changed: the version of feelstream and of the run format, the
+    engine with its instruction set or library version, the data, and the contents of every file the scenario names (a
+    policy of the user's own, a recorded trace of arrivals).
+    """
     try:
         settings = from_dict(scenario)
         dataset = dataset_of(settings)
         learner = learning.make(settings.learning, learning.blank(dataset), threads=1)
+        code.check(settings)
+        once = {"once": token_hex()} if code.without_file(settings) else {}  # no other plan has its runs
         return Answer(
-            identity=identity(settings, learner, dataset),
+            identity={
+                "feelstream": __version__,
+                "format": FORMAT,
+                "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
+                "data": dataset.digest,
+                "files": code.named_files(settings),
+            }
+            | once,
             parameters=learner.parameters if learner else None,
             cost=cost.of(settings.learning, dataset) if settings.autos else None,
         )

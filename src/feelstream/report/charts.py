@@ -25,7 +25,7 @@ from feelstream.errors import RunError
 from feelstream.experiment.measures import Point
 from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, series
 from feelstream.experiment.tuning import MEASURED, Trade, keeps
-from feelstream.report.groups import Group, Varied
+from feelstream.report.groups import Varied
 
 MOST_SEEDS = 100  # lines of single seeds of one arm: more are one patch of colour
 MOST_VALUES = 8  # of a field that was varied, each of which gets a tick
@@ -33,41 +33,30 @@ GOOD, APART = 90.0, 12.0  # %; from here on, and from this distance to the worst
 TITLE = "Accuracy at the end of the run against energy"
 
 
-def group_chart(
-    group: Group, rounds: pl.DataFrame, column: str, budget_j: float | None, styles: Sequence[str] = ()
-) -> Chart:
-    """A quantity by round of the arms of a group; see `curve_chart`."""
-    chosen = rounds.filter(pl.col("arm").is_in([arm for arm, _ in group.arms]))
-    limit = budget_j if column == "energy_mean_cum_j" else None
-    return curve_chart(
-        QUANTITIES[column], group.arms, band_by_round(chosen, column), chosen, limit, styles, group.title
-    )
-
-
 def curve_chart(
-    quantity: Quantity,
+    column: str,
     arms: Sequence[tuple[str, str]],
-    curves: pl.DataFrame,
-    rounds: pl.DataFrame | None = None,
+    rounds: pl.DataFrame,
     budget_j: float | None = None,
     styles: Sequence[str] = (),
     heading: str = "",
 ) -> Chart:
-    """Means with 95 % bands; below five seeds the seeds themselves, if given as `rounds`. No lines: nothing is known.
+    """A quantity by round: means with 95 % bands, below five seeds the seeds themselves. No lines: nothing is known.
 
-    arms: label and name of each. curves: rows (arm, round, mean, low, high, n). styles: the names of all lines of the
-    figure, of which each has a style; by default, those of this chart.
+    arms: label and name of each. styles: the names of all lines of the figure, of which each has a style; by default,
+    those of this chart.
     """
+    quantity = QUANTITIES[column]
+    curves = band_by_round(rounds.filter(pl.col("arm").is_in([arm for arm, _ in arms])), column)
     few = curves.is_empty() or int(curves["n"].to_numpy().max()) < LEAST_SEEDS
     order = {name: index for index, name in enumerate(styles or [name for _, name in arms])}
     lines: list[Line] = []
     for arm, name in arms:
-        rows = curves.filter(arm=arm).sort("round")
-        if rows.is_empty():
+        rows, own = curves.filter(arm=arm).sort("round"), series(rounds, arm, column)
+        if own is None:
             continue
         mean, low, high = ((rows[end] * quantity.scale).to_list() for end in ("mean", "low", "high"))
-        own = None if rounds is None else series(rounds, arm, quantity.name)
-        several = own.values[:MOST_SEEDS] if own is not None and len(own.seeds) > 1 else ()
+        several = own.values[:MOST_SEEDS] if len(own.seeds) > 1 else ()
         lines.append(
             Line(
                 name,
@@ -76,13 +65,16 @@ def curve_chart(
                 order[name],
                 y_ends=() if None in low else list(zip(low, high, strict=True)),
                 interval="words" if few or len(arms) > MOST_BANDS else "band",
-                seeds=[(own.rounds.tolist(), (row * quantity.scale).tolist()) for row in several if own is not None],
+                seeds=[(own.rounds.tolist(), (row * quantity.scale).tolist()) for row in several],
             )
         )
     if not lines:
         return Chart(quantity.words, ROUNDS, Axis(quantity.axis), (), few, heading)
     last = [line.y[-1] for line in lines]
-    budget = [] if budget_j is None else [budget_line(budget_j, quantity, [x for line in lines for x in line.x], last)]
+    across = [x for line in lines for x in line.x]
+    budget = []
+    if budget_j is not None and column == "energy_mean_cum_j":
+        budget = [budget_line(budget_j, quantity, across, last)]
     shown = [y for line in [*lines, *budget] for y in line.y]
     if few:  # what was measured stays in the picture
         shown += [y for line in lines for _, own in line.seeds for y in own]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,23 +10,20 @@ from matplotlib.figure import Figure
 
 from feelstream.display.chart import Chart
 from feelstream.display.picture import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, Look, drawable, figure_of, styled
-from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import Point
 from feelstream.experiment.panels import Panel, PanelFigure
-from feelstream.experiment.statistics import per_run
 from feelstream.experiment.tuning import Trade
 from feelstream.report.charts import (
     curve_chart,
     ends_charts,
-    group_chart,
     pareto_chart,
     trade_off_charts,
     varied_charts,
 )
 from feelstream.report.groups import Group, Varied, same_budget_j, varied
-from feelstream.run.files import usable_directory, write_atomically
+from feelstream.run.files import write_atomically
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")
@@ -52,7 +49,9 @@ def curve_figure(
     measured = drawable(rounds, columns, "no run has")
     names = list(dict.fromkeys(name for group in groups for _, name in group.arms))
     shown = groups if len(groups) > 1 else [Group("", groups[0].arms)]  # one needs no title
-    charts = [group_chart(group, rounds, column, budget_j, names) for group in shown for column in measured]
+    charts = [
+        curve_chart(column, group.arms, rounds, budget_j, names, group.title) for group in shown for column in measured
+    ]
     return figure_of(charts, len(measured), PANEL, look)
 
 
@@ -91,34 +90,41 @@ def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float, look:
     return figure_of(charts, 2, (COLUMN_WIDTH_IN, 0.9 * COLUMN_WIDTH_IN), look)
 
 
-def panel_figure(panel: Panel, curves: pl.DataFrame, rounds: pl.DataFrame | None = None) -> Figure:
-    """One panel, one column wide.
-
-    Args:
-        panel: what is shown.
-        curves: rows (panel, arm, round, mean, low, high, n) in the units of the rounds table.
-        rounds: those of all runs, to draw single seeds where they are few.
-    """
-    return figure_of([_chart(panel, curves, rounds)], 1, PANEL)
-
-
-def composite(whole: PanelFigure, curves: pl.DataFrame, rounds: pl.DataFrame | None = None) -> Figure:
-    """All panels of a figure, two to a row, under one legend."""
-    charts = [_chart(panel, curves, rounds) for panel in whole.panels if has_data(panel, curves)]
-    if not charts:
-        raise RunError(f"{whole.key} has nothing to show: no run of it has the quantity it draws")
-    return figure_of(charts, 2, PANEL)
-
-
-def has_data(panel: Panel, curves: pl.DataFrame) -> bool:
-    return curves.filter(pl.col("panel") == panel.key).height > 0
-
-
-def _chart(panel: Panel, curves: pl.DataFrame, rounds: pl.DataFrame | None) -> Chart:
-    """The curves of a panel, with its letter before its heading."""
+def panel_chart(panel: Panel, rounds: pl.DataFrame) -> Chart:
+    """The curves of a panel, with its letter before its heading; without lines where no run has the quantity."""
     names = [(curve.arm, curve.name) for curve in panel.curves]
     heading = f"({panel.letter}) {panel.setting}" if panel.letter else panel.setting
-    return curve_chart(QUANTITIES[panel.quantity], names, curves.filter(panel=panel.key), rounds, heading=heading)
+    return curve_chart(panel.quantity, names, rounds, heading=heading)
+
+
+def panel_figures(figures: Sequence[PanelFigure], rounds: pl.DataFrame) -> Iterator[tuple[str, Figure]]:
+    """Name and picture of every panel that has data, one column wide, and of every figure, two panels to a row."""
+    for whole in figures:
+        charts = {panel.key: chart for panel in whole.panels if (chart := panel_chart(panel, rounds)).lines}
+        for key, chart in charts.items():
+            yield f"fig{key}", figure_of([chart], 1, PANEL)
+        if charts:
+            yield whole.key, figure_of([*charts.values()], 2, PANEL)
+
+
+def comparison_figures(
+    plan: Plan,
+    groups: Sequence[Group],
+    rounds: pl.DataFrame,
+    runs: pl.DataFrame,
+    summary: pl.DataFrame,
+    worlds: Sequence[Sequence[Point]],
+) -> Iterator[tuple[str, Figure]]:
+    """Name and picture of accuracy against energy in each world, of both by round, and against what was varied."""
+    for number, points in enumerate(worlds, start=1):
+        yield "pareto" if len(worlds) == 1 else f"pareto-{number}", pareto_figure(points)
+    budget_j = same_budget_j(plan)
+    for name, column in BY_ROUND.items():
+        if rounds[column].null_count() < len(rounds):
+            yield name, curve_figure(groups, rounds, [column], budget_j)
+    for axis in varied(plan):
+        if charts := varied_charts(axis, summary, runs, AGAINST, budget_j):
+            yield f"against-{axis.field}", figure_of(charts, len(charts), PANEL)
 
 
 def save(
@@ -137,45 +143,4 @@ def save(
                 written.append(path)
         finally:
             figure.set_layout_engine(layout)
-    return written
-
-
-def save_panels(
-    figures: Sequence[PanelFigure], curves: pl.DataFrame, directory: Path, rounds: pl.DataFrame | None = None
-) -> list[Path]:
-    """Every panel and every figure that has data, as PDF, PNG and SVG."""
-    usable_directory(directory)
-    written: list[Path] = []
-    for whole in figures:
-        shown = [panel for panel in whole.panels if has_data(panel, curves)]
-        for panel in shown:
-            written += save(panel_figure(panel, curves, rounds), directory, f"fig{panel.key}")
-        if shown:
-            written += save(composite(whole, curves, rounds), directory, whole.key)
-    return written
-
-
-def save_curves(
-    plan: Plan, groups: Sequence[Group], rounds: pl.DataFrame, summary: pl.DataFrame, out: Path
-) -> list[Path]:
-    """accuracy and energy by round, and both against each field that was varied, as PDF, PNG and SVG."""
-    usable_directory(out)
-    written: list[Path] = []
-    for name, column in BY_ROUND.items():
-        if rounds[column].null_count() < len(rounds):
-            written += save(curve_figure(groups, rounds, [column], same_budget_j(plan)), out, name)
-    axes = varied(plan)
-    runs = per_run(rounds) if axes else rounds.clear()
-    for axis in axes:
-        if charts := varied_charts(axis, summary, runs, AGAINST, same_budget_j(plan)):
-            written += save(figure_of(charts, len(charts), PANEL), out, f"against-{axis.field}")
-    return written
-
-
-def save_pareto(worlds: Sequence[tuple[str, Sequence[Point]]], directory: Path) -> list[Path]:
-    """pareto.pdf, .png and .svg, or pareto-1, pareto-2, … where there are several worlds."""
-    written: list[Path] = []
-    for number, (_, points) in enumerate(worlds, start=1):
-        usable_directory(directory)
-        written += save(pareto_figure(points), directory, "pareto" if len(worlds) == 1 else f"pareto-{number}")
     return written

@@ -100,8 +100,9 @@ def _name(plan: Plan, points: Sequence[tuple[float, str]], field: str) -> str:
     return " ".join(words) or arm.scenario.policy.plugin_name()
 
 
-def same_budget_j(plan: Plan) -> float | None:
-    """The budget of every device of every arm, if it is one number."""
-    budgets = {arm.scenario.system.energy_budget_j for arm in plan.arms}
+def same_budget_j(plan: Plan, group: Group | None = None) -> float | None:
+    """The budget of every device of every arm, or of those of a group, if it is one number."""
+    arms = plan.arms if group is None else [plan.arm(label) for label, _ in group.arms]
+    budgets = {arm.scenario.system.energy_budget_j for arm in arms}
     first = budgets.pop()
     return None if budgets or isinstance(first, tuple) else float(first)

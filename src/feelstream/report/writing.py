@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from feelstream import experiment
 from feelstream.errors import RunError
@@ -17,7 +20,7 @@ from feelstream.report.content import Content
 from feelstream.report.groups import by_world
 from feelstream.report.html.page import page
 from feelstream.run import read
-from feelstream.run.files import write_atomically
+from feelstream.run.files import usable_directory, write_atomically
 
 
 @dataclass(frozen=True)
@@ -55,20 +58,24 @@ def write(
     A comparison has figures of accuracy and energy by round and against what was varied, and figures/pareto where
     there are accuracies to compare; summary: `comparison.summarise(results)`, if it is at hand.
     """
-    out, content = usable(results, out), content or Content()
-    rounds, drawn = results.rounds(), list[Path]()
+    out, content, plan = usable(results, out), content or Content(), results.plan
+    rounds = results.rounds()
+    runs, pictures = per_run(rounds), list[Iterable[tuple[str, Figure]]]()
     if content.figures:
-        table = panels.curves(content.figures, rounds)
-        panels.save_curves(table, out)
-        drawn += figures.save_panels(content.figures, table, out / "figures", rounds)
+        panels.save_curves(panels.curves(content.figures, rounds), out)
+        pictures.append(figures.panel_figures(content.figures, rounds))
     if content.comparison:
-        plan, summary = results.plan, comparison.summarise(results) if summary is None else summary
-        drawn += figures.save_pareto(worlds(plan, summary), out / "figures")
-        drawn += figures.save_curves(plan, content.groups or by_world(plan), rounds, summary, out / "figures")
+        summary = comparison.summarise(results) if summary is None else summary
+        points = [points for _, points in worlds(plan, summary)]
+        groups = content.groups or by_world(plan)
+        pictures.append(figures.comparison_figures(plan, groups, rounds, runs, summary, points))
         if not len(plan.arms) == len(plan.seeds) == 1:
-            against = varied_sections(plan, summary, per_run(rounds))
+            against = varied_sections(plan, summary, runs)
             content = replace(content, sections=[*content.sections, *against, comparison_section(plan, summary)])
-    text = page(results, rounds, content)
+    drawn = list[Path]()
+    for name, picture in chain(*pictures):
+        drawn += figures.save(picture, usable_directory(out / "figures"), name)
+    text = page(results, rounds, runs, content)
     report = out / "report.html"
     write_atomically(report, lambda file: file.write_text(text, encoding="utf-8"))
     return Written(report, drawn)
@@ -78,8 +85,4 @@ def usable(results: Results, out: str | Path) -> Path:
     """The directory of a report, made if need be; RunError where there is nothing to report."""
     if not results.finished:
         raise RunError(f"there is nothing to report: no run of '{results.plan.name}' has finished")
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise RunError(f"cannot use the directory {out}: {problem.strerror}") from problem
-    return Path(out)
+    return usable_directory(Path(out))

@@ -25,7 +25,7 @@ from feelstream.experiment import Results
 from feelstream.report import Content, Section
 from feelstream.report.charts import front_of
 from feelstream.report.comparison import worlds
-from feelstream.report.figures import composite, has_data, pareto_figure, save
+from feelstream.report.figures import panel_figures, pareto_figure, save
 from feelstream.report.groups import by_panel
 from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
@@ -34,8 +34,8 @@ from feelstream.studies.claims import Claim, Finding
 
 __all__ = [
     "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "PNG_DPI", "Axis", "Chart", "Line", "LineStyle", "Page",
-    "Section", "by_panel", "composite", "front_of", "has_data", "legend_below", "line_style", "log_ticks", "markdown",
-    "origin", "pareto_figure", "render", "styled", "worlds", "write_page",
+    "Section", "by_panel", "front_of", "legend_below", "line_style", "log_ticks", "markdown",
+    "origin", "panel_figures", "pareto_figure", "render", "styled", "worlds", "write_page",
 ]  # fmt: skip
 DOCS_DPI = 120  # a picture that is kept in the repository stays small
 

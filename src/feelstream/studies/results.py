@@ -6,12 +6,12 @@ from feelstream.experiment import Results
 from feelstream.experiment.comparison import per_run, summarise
 from feelstream.experiment.hindsight import bound_of
 from feelstream.experiment.measures import by_arm, cell, tables
-from feelstream.experiment.panels import Curve, Panel, PanelFigure, curves
-from feelstream.experiment.significance import holm, one_sided_p, verdicts
+from feelstream.experiment.panels import Curve, Panel, PanelFigure
+from feelstream.experiment.significance import compared, holm, one_sided_p
 from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LEVEL, LOWER, NO_SEED, SPANS, Span, interval
 
 __all__ = [
     "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Panel",
-    "PanelFigure", "Results", "RunError", "Span", "bound_of", "by_arm", "cell", "counted", "curves", "holm", "interval",
-    "meanings", "number", "one_sided_p", "per_run", "significant", "summarise", "tables", "verdicts",
+    "PanelFigure", "Results", "RunError", "Span", "bound_of", "by_arm", "cell", "compared", "counted", "holm",
+    "interval", "meanings", "number", "one_sided_p", "per_run", "significant", "summarise", "tables",
 ]  # fmt: skip

@@ -17,12 +17,10 @@ from small_results import NASTY, played
 
 import feelstream as fs
 from feelstream import report
-from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
-from feelstream.experiment.statistics import band_by_round, per_run
-from feelstream.report.charts import MOST_SEEDS, curve_chart, group_chart
-from feelstream.report.groups import Group
+from feelstream.experiment.statistics import per_run
+from feelstream.report.charts import MOST_SEEDS, curve_chart
 from feelstream.report.html import charts, device_maps
 from feelstream.report.origin import origin
 
@@ -149,7 +147,7 @@ def test_long_lines_are_thinned_with_their_ends_kept_and_of_very_many_seeds_the_
         pl.DataFrame({"round": range(1, rounds + 1)}), how="cross"
     )
     rows = rows.with_columns(queue_mean_j=1.0 + pl.col("seed") + pl.col("round") / 1000)
-    chart = curve_chart(QUANTITIES["queue_mean_j"], [("a", "a")], band_by_round(rows, "queue_mean_j"), rows)
+    chart = curve_chart("queue_mean_j", [("a", "a")], rows)
     traces = {trace["meta"]["role"]: trace for trace in charts.to_plotly(chart)["traces"]}
     x = traces["mean"]["x"]
     assert (len(x), x[0], x[-1]) == (charts.MOST_POINTS, 1, rounds)
@@ -245,15 +243,15 @@ def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
         for seed in range(5)
         for t in (1, 2)
     ]
-    group = Group("all", (("a", "a"), ("b", "b")))
-    chart = charts.to_plotly(group_chart(group, pl.DataFrame(rows), "energy_mean_cum_j", None))
+    both = [("a", "a"), ("b", "b")]
+    chart = charts.to_plotly(curve_chart("energy_mean_cum_j", both, pl.DataFrame(rows)))
     assert chart["layout"]["yaxis"]["type"] == "log"
     bands = [trace for trace in chart["traces"] if trace["meta"]["role"] == "band"]
     assert min(value for trace in bands for value in trace["y"]) > 0  # an interval that reaches below 0 is cut
     same = [row for row in rows if row["arm"] == "a"]
     idle = [row | {"energy_mean_cum_j": 0.0} if row["round"] == 1 and row["arm"] == "a" else row for row in rows]
     for others in (same, idle):  # of the same size; one that touches 0, for which a logarithmic axis has no place
-        chart = charts.to_plotly(group_chart(group, pl.DataFrame(others), "energy_mean_cum_j", None))
+        chart = charts.to_plotly(curve_chart("energy_mean_cum_j", both, pl.DataFrame(others)))
         assert "type" not in chart["layout"]["yaxis"]
 
 
@@ -262,9 +260,7 @@ def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
 )
 def test_a_budget_far_from_all_curves_is_named_and_not_drawn(budget_j, name, drawn):
     rows = [{"arm": "a", "seed": seed, "round": t, "energy_mean_cum_j": 3e-3} for seed in (0, 1) for t in (1, 2)]
-    chart = charts.to_plotly(
-        group_chart(Group("all", (("a", "a"),)), pl.DataFrame(rows), "energy_mean_cum_j", budget_j)
-    )
+    chart = charts.to_plotly(curve_chart("energy_mean_cum_j", [("a", "a")], pl.DataFrame(rows), budget_j))
     (line,) = [trace for trace in chart["traces"] if trace["meta"]["role"] == "budget"]
     assert (line["name"], line["y"]) == (name, drawn)
 
@@ -298,6 +294,6 @@ def test_below_five_seeds_there_is_no_band():
             for seed in range(seeds)
             for t in (1, 2)
         ]
-        chart = charts.to_plotly(group_chart(Group("all", (("a", "a"),)), pl.DataFrame(rows), "accuracy", None))
+        chart = charts.to_plotly(curve_chart("accuracy", [("a", "a")], pl.DataFrame(rows)))
         roles = [trace["meta"]["role"] for trace in chart["traces"]]
         assert roles == (["seeds", "mean"] if seeds < 5 else ["band", "seeds", "mean"])

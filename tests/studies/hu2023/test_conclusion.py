@@ -106,7 +106,7 @@ def test_the_page_has_the_claims_what_remains_and_what_was_not_reproduced(monkey
     results = Constructed("all", worse, EMPTY)
     made = Origin("", "feelstream reproduce all", "2026-11-19 10:00 UTC", "0.1.0", {"Seeds": "0–5"})
     monkeypatch.setattr(page, "origin", lambda results, command: made)
-    monkeypatch.setattr(page, "composite", lambda figure, table: figure)
+    monkeypatch.setattr(page, "panel_figures", lambda figures, rounds: [(figure.key, None) for figure in figures])
     monkeypatch.setattr(page, "write_page", lambda directory, name, text, pictures: text)
     findings = [replace(finding, p_flip=1.0) for finding in judged(results.plan, results.rounds(), all_claims())]
     text = str(page.write_docs(tmp_path, results, findings))

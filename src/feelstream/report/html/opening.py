@@ -10,15 +10,17 @@ import polars as pl
 from feelstream.display.quantities import QUANTITIES, number, significant
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.significance import verdicts
-from feelstream.experiment.statistics import HIGHER, LOWER, UNCLEAR, compare_arms, interval, per_run
+from feelstream.experiment.significance import compared
+from feelstream.experiment.statistics import HIGHER, LOWER, UNCLEAR, UNCLEAR_BY_HOLM, compare_arms, interval
 from feelstream.report.groups import Group
 
 
-def opening(plan: Plan, group: Group, rounds: pl.DataFrame) -> dict[str, Any]:
-    """The arms of one group, which share their worlds: seeds and energy of each, the most accurate, and its lead."""
+def opening(plan: Plan, group: Group, runs: pl.DataFrame) -> dict[str, Any]:
+    """The arms of one group, which share their worlds: seeds and energy of each, the most accurate, and its lead.
+
+    runs: `statistics.per_run`.
+    """
     names = dict(group.arms)
-    runs = per_run(rounds.filter(pl.col("arm").is_in(list(names))))
     found = [arm for arm in names if arm in runs["arm"]]
     energy = QUANTITIES["energy_j"]
     spent = {arm: float(np.mean(runs.filter(arm=arm)["energy_j"].to_numpy())) for arm in found}
@@ -48,8 +50,9 @@ def _best(runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> dict[st
     if len(known) > 1:
         other = max((arm for arm in known if arm != first), key=lambda arm: known[arm]) if best == first else first
         gap = compare_arms(runs, "late_accuracy", best, other)
-        verdict = verdicts(runs, "late_accuracy", first, list(known))[other if best == first else best]
-        words = {HIGHER: "significant", LOWER: "significant", UNCLEAR: "not significant"}
+        _, verdict = compared(runs, "late_accuracy", first, list(known))[other if best == first else best]
+        words = {HIGHER: "significant", LOWER: "significant"}
+        words |= {UNCLEAR: "not significant", UNCLEAR_BY_HOLM: "not significant"}
         told |= {"other": names[other], "lead": number(gap.mean * 100, 1), "significance": words.get(verdict, "")}
         told["verdict"] = verdict
     return told

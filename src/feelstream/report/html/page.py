@@ -18,10 +18,10 @@ from feelstream.display.line_styles import LINE_STYLES
 from feelstream.display.quantities import QUANTITIES, by_round
 from feelstream.experiment import Plan, Results
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.statistics import LEAST_SEEDS, interval, series
-from feelstream.report.charts import MOST_SEEDS, group_chart
+from feelstream.experiment.statistics import LEAST_SEEDS, interval
+from feelstream.report.charts import MOST_SEEDS, curve_chart
 from feelstream.report.content import Content
-from feelstream.report.groups import Group, by_world
+from feelstream.report.groups import Group, by_world, same_budget_j
 from feelstream.report.html.charts import to_plotly
 from feelstream.report.html.device_maps import device_map, seeds_that_fit
 from feelstream.report.html.opening import opening
@@ -33,8 +33,11 @@ from feelstream.version import __version__
 OPENING = ("accuracy", "energy_mean_cum_j")  # charts of the first group at the top, which do not come again below
 
 
-def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
-    """The whole report of any results as the text of an HTML file, with the sections that are handed in."""
+def page(results: Results, rounds: pl.DataFrame, runs: pl.DataFrame, content: Content) -> str:
+    """The whole report of any results as the text of an HTML file, with the sections that are handed in.
+
+    runs: `statistics.per_run` of the rounds.
+    """
     plan, maps, shown = results.plan, _maps(results), list[dict[str, Any]]()
     groups = content.groups or by_world(plan)
 
@@ -45,9 +48,7 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         return {"id": drawn["id"], "caption": caption or chart.title, "label": drawn["axis"], "tall": tall}
 
     def frames(group: Group, columns: Sequence[str]) -> list[dict[str, Any]]:
-        budget = results.plan.arm(group.arms[0][0]).scenario.system.energy_budget_j
-        limit = None if isinstance(budget, tuple) else float(budget)
-        charts = [group_chart(group, rounds, column, limit) for column in columns]
+        charts = [curve_chart(column, group.arms, rounds, same_budget_j(plan, group)) for column in columns]
         return [frame(chart) for chart in charts if chart.lines]
 
     every = [quantity.name for quantity in by_round(rounds.columns)]
@@ -60,14 +61,14 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         finished=len(results.finished),
         failures=results.failures,
         version=__version__,
-        opening=opening(plan, groups[0], rounds),
+        opening=opening(plan, groups[0], runs),
         glance=frames(groups[0], OPENING),
         groups=[(group.title, frames(group, rest if group is groups[0] else every)) for group in groups],
         sections=[
             (section, [frame(chart, caption, tall=True) for caption, chart in section.charts])
             for section in content.sections
         ],
-        summary=_summary(plan, rounds),
+        summary=_summary(plan, rounds, runs),
         maps={
             "arms": [(entry, plan.arms[entry].label) for entry in sorted({entry["arm"] for entry in maps})],
             "seeds": sorted({entry["seed"] for entry in maps}),
@@ -106,22 +107,17 @@ def _packed(script: str) -> str:
     return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode("ascii")
 
 
-def _summary(plan: Plan, rounds: pl.DataFrame) -> tuple[list[str], dict[str, list[str]]]:
+def _summary(plan: Plan, rounds: pl.DataFrame, runs: pl.DataFrame) -> tuple[list[str], dict[str, list[str]]]:
     """Each arm after the last round: what it learned, and its energy, with intervals."""
     learned = [quantity for quantity in by_round(rounds.columns) if quantity.group == "learning"]
-    shown = [*learned, QUANTITIES["energy_mean_cum_j"]]
+    shown = {f"final_{quantity.name}": quantity for quantity in learned} | {"energy_j": QUANTITIES["energy_mean_cum_j"]}
     rows: dict[str, list[str]] = {}
     for arm in plan.arms:
-        cells, seeds = list[str](), 0
-        for quantity in shown:
-            found = series(rounds, arm.label, quantity.name)
-            text = "–"
-            if found is not None:
-                value = interval([number * quantity.scale for number in found.over("final").values()])
-                seeds, text = max(seeds, value.n), with_interval(value, quantity.decimals(value.mean))
-            cells.append(text)
-        rows[arm.label] = [*cells, *([str(seeds)] if len(plan.seeds) > 1 else [])]
-    return [*(quantity.axis for quantity in shown), *(["Seeds"] if len(plan.seeds) > 1 else [])], rows
+        own = runs.filter(arm=arm.label)
+        values = [(quantity, interval(own[name].drop_nulls() * quantity.scale)) for name, quantity in shown.items()]
+        rows[arm.label] = [with_interval(v, q.decimals(v.mean)) if v.n else "–" for q, v in values]
+        rows[arm.label] += [str(len(own))] if len(plan.seeds) > 1 else []
+    return [*(quantity.axis for quantity in shown.values()), *(["Seeds"] if len(plan.seeds) > 1 else [])], rows
 
 
 def _maps(results: Results) -> list[dict[str, Any]]:

@@ -14,8 +14,7 @@ from feelstream.studies.claims.claim import (
     lead,
     share_saved,
 )
-from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict, judged
-from feelstream.studies.claims.shown import chance, one_run, ours, verdict
+from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict, chance, judged, one_run, ours, verdict
 
 __all__ = [
     "EXPLAINED", "Ahead", "Claim", "Effects", "Finding", "Measured", "NotBehind", "PerSeed", "Published", "Verdict",

@@ -1,4 +1,4 @@
-"""The evidence for and against each claim, and the verdict, corrected for how many claims there are."""
+"""The evidence for and against each claim, the verdict, corrected for how many claims there are, and both in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from feelstream.display.quantities import number, significant
+from feelstream.experiment.measures import with_interval
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.significance import holm, two_sided
 from feelstream.experiment.statistics import LEAST_SEEDS, Interval
@@ -16,6 +18,7 @@ from feelstream.scenario import Scenario
 from feelstream.studies.claims.claim import Claim, Measured, NotBehind, PerSeed, Published
 from feelstream.studies.claims.evidence import Paired, Resampled
 
+DIGITS = {"nat": 3, "pp": 2}  # of an effect that is shown; others have 1
 ALPHA = 0.05  # for all claims together, by Holm's correction
 
 
@@ -97,64 +100,87 @@ class Finding:
         }
 
 
-@dataclass(frozen=True)
-class PValues:
-    """The two one-sided p values of a claim, by each of two tests."""
+def p_values(effects: Sequence[Paired | Resampled]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """One-sided p values for a claim and against it, by the t-test and by flips, of effects over two seeds or more.
 
-    p_for: float
-    flip_for: float
-    p_against: float
-    flip_against: float
-
-
-def p_values(effects: Sequence[Paired | Resampled]) -> PValues:
-    """Of a claim that is true only if all effects are above 0, each over two seeds or more.
-
-    For it speaks only what speaks for every effect, p = max p_i (an intersection-union test, which needs no
-    correction); against it, what speaks against any, p = min(1, m · min p_i), Bonferroni's correction over m effects.
+    The claim is true only if all effects are above 0. For it speaks only what speaks for every effect, p = max p_i (an
+    intersection-union test, which needs no correction); against it, what speaks against any, p = min(1, m · min p_i),
+    Bonferroni's correction over m effects.
     """
-    more, flips_more = zip(*(each.p_values(1) for each in effects), strict=True)
-    less, flips_less = zip(*(each.p_values(-1) for each in effects), strict=True)
-    against = (min(1.0, len(effects) * min(each)) for each in (less, flips_less))
-    return PValues(max(more), max(flips_more), *against)
+    (more, flips_more), (less, flips_less) = (
+        zip(*(each.p_values(sign) for each in effects), strict=True) for sign in (1, -1)
+    )
+    against, flips_against = (min(1.0, len(effects) * min(each)) for each in (less, flips_less))
+    return (max(more), max(flips_more)), (against, flips_against)
 
 
 def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Finding]:
     """Every one of the claims that the runs of a plan can speak to."""
     scenarios = {arm.label: arm.scenario for arm in plan.arms}
     measured = Measured(rounds)
-    found: list[tuple[Finding, PValues | None]] = []
+    found: list[tuple[Finding, bool]] = []
     for claim in claims:
         values = claim.effects(measured) if all(arm in scenarios for arm in claim.arms) else None
         if values is not None:
             found.append(_tested(claim, scenarios[claim.arms[0]], values))
     adjusted = iter(holm([finding.p for finding, _ in found if finding.p is not None]))
-    return [finding if test is None else _decided(finding, test, next(adjusted)) for finding, test in found]
+    return [finding if finding.p is None else _decided(finding, against, next(adjusted)) for finding, against in found]
 
 
-def _tested(
-    claim: Claim, scenario: Scenario, values: Mapping[str, PerSeed | Resampled]
-) -> tuple[Finding, PValues | None]:
+def _tested(claim: Claim, scenario: Scenario, values: Mapping[str, PerSeed | Resampled]) -> tuple[Finding, bool]:
+    """With its p values, and whether more speaks against the claim than for it."""
     effects = {rival: each if isinstance(each, Resampled) else Paired(each.values()) for rival, each in values.items()}
     least = min(effects.values(), key=lambda each: each.interval.mean)
     intervals = {rival: each.interval for rival, each in effects.items()}
     finding = Finding(claim, scenario, intervals, least.predicted)
     if min(each.n for each in intervals.values()) < LEAST_SEEDS:
-        return finding, None
-    test = p_values([each.shifted(claim.test.margin) for each in effects.values()])
-    p, p_flip = two_sided(test.p_for, test.p_against), two_sided(test.flip_for, test.flip_against)
-    return replace(finding, p=p, p_flip=p_flip), test
+        return finding, False
+    more, less = p_values([each.shifted(claim.test.margin) for each in effects.values()])
+    p, p_flip = (two_sided(*pair) for pair in zip(more, less, strict=True))
+    return replace(finding, p=p, p_flip=p_flip), less[0] < more[0]
 
 
-def _decided(finding: Finding, found: PValues, p_holm: float) -> Finding:
+def _decided(finding: Finding, against: bool, p_holm: float) -> Finding:
     test, one_run = finding.claim.test, finding.predicted
     verdict = Verdict.REPRODUCED
     if p_holm > ALPHA:
         verdict = Verdict.OPEN
-    elif found.p_against < found.p_for:
+    elif against:
         verdict = Verdict.FAILED
     elif isinstance(test, Published) and not (
         one_run.low is not None and one_run.high is not None and one_run.low <= test.number <= one_run.high
     ):
         verdict = Verdict.DIRECTION
     return replace(finding, p_holm=p_holm, verdict=verdict)
+
+
+def ours(finding: Finding) -> str:
+    """The mean and its 95 % interval; one per rival where a claim names several."""
+    digits, unit = DIGITS.get(finding.claim.unit, 1), finding.claim.unit
+    signed = not isinstance(finding.claim.test, Published)
+    told = {rival: with_interval(effect, digits, unit, signed) for rival, effect in finding.effects.items()}
+    if len(told) == 1:
+        return told.popitem()[1]
+    return "; ".join(f"over {rival} {effect}" for rival, effect in told.items())
+
+
+def one_run(finding: Finding) -> str:
+    """The prediction interval that a published number is held against; a dash where there is no such number."""
+    low, high, digits = finding.predicted.low, finding.predicted.high, DIGITS.get(finding.claim.unit, 1)
+    if not isinstance(finding.claim.test, Published) or low is None or high is None:
+        return "–"
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def chance(p: float | None) -> str:
+    """A p value: two significant digits, and never 0."""
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 1e-4 else significant(p, 2)
+
+
+def verdict(finding: Finding) -> str:
+    also = ""
+    if isinstance(finding.claim.test, NotBehind) and finding.verdict is Verdict.REPRODUCED:
+        also = ", and higher" if finding.higher else ", not shown to be higher"
+    return f"{finding.verdict}{also}{' †' if finding.claim.fitted else ''}"

@@ -15,9 +15,9 @@ from feelstream.studies.claims import (
     ours,
     verdict,
 )
-from feelstream.studies.pages import Page, by_panel, composite, has_data, markdown, origin, write_page
+from feelstream.studies.pages import Page, by_panel, markdown, origin, panel_figures, write_page
 from feelstream.studies.plans import Scenario
-from feelstream.studies.results import Results, curves
+from feelstream.studies.results import Results
 from feelstream_studies.hu2023 import paper
 from feelstream_studies.hu2023.claims import all_claims, remaining_claims
 from feelstream_studies.hu2023.conclusion import conclusion
@@ -75,15 +75,14 @@ def caveat(finding: Finding) -> str:
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
     """Write reproduced.md and the figures it shows."""
     figures, rounds = paper.figures_of(results.plan), results.rounds()
-    table = curves(figures, rounds)
-    shown = [figure for figure in figures if any(has_data(panel, table) for panel in figure.panels)]
+    pictures = {name: picture for name, picture in panel_figures(figures, rounds) if name in paper.FIGURES}
     text = markdown(
         "feelstream_studies.hu2023/page.md.j2",
         conclusion=conclusion(results, findings),
         made=origin(results, command=paper.command(results.plan)),
         out=OUT,
         seeds=len(results.plan.seeds),
-        figures=shown,
+        figures=[figure for figure in figures if figure.key in pictures],
         findings=findings,
         left=judged(results.plan, rounds, remaining_claims()),
         explained=EXPLAINED,
@@ -96,4 +95,4 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
         ours=ours,
         verdict=verdict,
     )
-    return write_page(directory, "reproduced", text, {figure.key: composite(figure, table) for figure in shown})
+    return write_page(directory, "reproduced", text, pictures)

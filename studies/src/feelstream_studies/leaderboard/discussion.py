@@ -8,7 +8,7 @@ import polars as pl
 
 from feelstream.studies.pages import front_of, markdown, worlds
 from feelstream.studies.plans import Plan
-from feelstream.studies.results import HIGHER, LEAST_SEEDS, LOWER, NO_SEED, QUANTITIES, cell, verdicts
+from feelstream.studies.results import HIGHER, LEAST_SEEDS, LOWER, NO_SEED, QUANTITIES, cell, compared
 
 REFERENCE = "random"
 Facts = dict[str, Any]
@@ -50,8 +50,8 @@ def _best(plan: Plan, runs: pl.DataFrame, rows: pl.DataFrame, quantity: str) -> 
     best = rows.sort("mean", descending=measure.better == "higher", maintain_order=True).row(0, named=True)
     level = None
     if len(plan.seeds) >= LEAST_SEEDS:
-        said = verdicts(runs, quantity, best["arm"], rows["arm"].to_list())
-        level = [arm for arm, verdict in said.items() if verdict not in (HIGHER, LOWER)]
+        said = compared(runs, quantity, best["arm"], rows["arm"].to_list())
+        level = [arm for arm, (_, verdict) in said.items() if verdict not in (HIGHER, LOWER)]
     return {"arm": best["arm"], "value": f"{cell(best, len(plan.seeds))} {measure.unit}", "level": level}
 
 
@@ -73,7 +73,8 @@ def _against_random(plan: Plan, runs: pl.DataFrame) -> dict[str, tuple[list[str]
         return {}
     found = {}
     for quantity, name in (("late_accuracy", "accuracy"), ("energy_j", "energy")):
-        said, better = verdicts(runs, quantity, REFERENCE, labels), QUANTITIES[quantity].better
+        gaps, better = compared(runs, quantity, REFERENCE, labels), QUANTITIES[quantity].better
+        said = {label: verdict for label, (_, verdict) in gaps.items()}
         if any(verdict != NO_SEED for verdict in said.values()):
             worse = {HIGHER, LOWER} - {better}
             found[name] = (
