@@ -66,7 +66,9 @@ def report(
 
 
 def _show(written: Reported, results: Results, directory: Path, docs: Path | None) -> None:
-    if written.findings:
+    if written.told:
+        out.print(written.told, highlight=False)
+    elif written.findings:
         fitted = f"; †: {written.fitted}" if written.fitted else ""
         out.print(claims_table(written.findings))
         seeds = len(results.plan.seeds)
@@ -79,7 +81,8 @@ def _show(written: Reported, results: Results, directory: Path, docs: Path | Non
             style="dim",
             highlight=False,
         )
-    for name, path in (("figures", directory / "figures" if written.figures else None), ("docs", docs)):
+    figures = directory / "figures" if written.figures and not written.told else None
+    for name, path in (("figures", figures), ("docs", docs)):
         if path is not None:
             out.print(f"{name:8} {path}", soft_wrap=True)
     out.print(f"report   {written.report}", soft_wrap=True)

@@ -50,6 +50,7 @@ class Page(Content):
         fitted: Why those that are marked † are no evidence, as in "used to choose T, therefore no evidence".
         caveat: What to bear in mind where one is not reproduced.
         facts: More to say in claims.json.
+        told: Findings → what a terminal says of them; None: a table of the claims.
         docs: Directory, results, findings → the page that was written there; None: there is none.
     """
 
@@ -58,6 +59,7 @@ class Page(Content):
     fitted: str = ""
     caveat: Callable[[Finding], str] = lambda finding: ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    told: Callable[[Sequence[Finding]], str] | None = None
     docs: Callable[[Path, Results, Sequence[Finding]], Path] | None = None
 
 

@@ -33,6 +33,7 @@ class Reported:
     figures: list[Path]
     findings: list[Finding]
     fitted: str  # of the page
+    told: str = ""  # by the page; empty: nothing of its own
 
 
 def write(results: Results, out: str | Path, docs: Path | None = None, study: Study | None = None) -> Reported:
@@ -54,7 +55,8 @@ def write(results: Results, out: str | Path, docs: Path | None = None, study: St
         write_sealed(out / "claims.json", _claims_file(results, page, findings))
     if docs is not None and page.docs is not None:
         page.docs(docs, results, findings)
-    return Reported(written.report, written.figures, findings, page.fitted)
+    told = page.told(findings) if page.told is not None and findings else ""
+    return Reported(written.report, written.figures, findings, page.fitted, told)
 
 
 def _claims_section(findings: Sequence[Finding], page: Page) -> Section:

@@ -13,6 +13,7 @@ import pytest
 import feelstream as fs
 from feelstream.experiment import execute
 from feelstream.studies.registry import study_named
+from feelstream_studies import tables
 from feelstream_studies.silicon import findings
 from feelstream_studies.silicon.configurations import LAWS, OWN_RANGE, SCENARIOS, Key, keys, plan, scenario_of
 from feelstream_studies.silicon.page import page, write_docs
@@ -149,7 +150,7 @@ def test_the_page_is_written_from_results(tmp_path: Path):
 
 
 def test_the_readme_states_what_the_table_says():
-    table = pl.read_csv(ROOT / "docs" / "silicon.csv").filter(budget="scenario")
+    table = tables.read(ROOT / "docs" / "silicon.csv").rows.filter(budget="scenario")
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     found = re.search(
         r"On real cores, `lyapunov` keeps (\d+) to (\d+) % of the energy that it saves under the paper's law, and "

@@ -53,7 +53,7 @@ def _counted(own: Sequence[Finding]) -> dict[str, Any]:
 
 def _slots(results: Results, before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
     """The shares of slots that go to empty devices, and the mean lead with and without them."""
-    random, own = (_mean_empty(results, arm) for arm in (paper.random, paper.proposed))
+    random, own = (mean_empty(results, arm) for arm in (paper.random, paper.proposed))
     shared = [key for key in before if key in after]
     if random is None or own is None or not shared:
         return {}
@@ -92,7 +92,7 @@ def _leads(findings: Sequence[Finding]) -> dict[str, float]:
     }
 
 
-def _mean_empty(results: Results, arm: Callable[[str, int], str]) -> float | None:
+def mean_empty(results: Results, arm: Callable[[str, int], str]) -> float | None:
     """The mean of `empty_share` over all runs of figure 1 whose device tables were kept."""
     labels = [arm(setting, n) for setting in ("iid", "3digit") for n in paper.SIZES]
     tables = [results.devices(label, seed, ("stored", "scheduled")) for label, seed in _by_arm(results, labels)]

@@ -20,7 +20,8 @@ from feelstream.studies.plans import Scenario
 from feelstream.studies.results import Results
 from feelstream_studies.hu2023 import paper
 from feelstream_studies.hu2023.claims import all_claims, remaining_claims
-from feelstream_studies.hu2023.conclusion import conclusion
+from feelstream_studies.hu2023.conclusion import conclusion, mean_empty
+from feelstream_studies.hu2023.one_screen import told
 
 OUT = "results/paper"
 FITTED = "used to choose T and σ, therefore no evidence"
@@ -53,6 +54,7 @@ def page(results: Results) -> Page | None:
         caveat=caveat,
         facts={"changed_from_the_paper_presets": changes},
         docs=write_docs,
+        told=lambda findings: told(findings, mean_empty(results, paper.random)),
     )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from feelstream.studies.plans import POLICIES, Arm, Plan, Scenario, load
 
 SCENARIOS = ("paper-3digit", "stress")
+BY_TEXT = "literal-3digit"
 CUBIC = "cubic"
 OWN_RANGE = " (own range)"  # of the name of a law: frequencies from the core's lowest point to its highest
 LAWS = (CUBIC, "rk3399-a72", "hi3660-a53", f"gs101-x1{OWN_RANGE}")
@@ -67,7 +68,9 @@ def policies(budget: str) -> tuple[str, ...]:
 
 
 def keys() -> list[Key]:
-    return [
+    """Those of the page, and the paper's policy with the settings that are read by the text."""
+    by_text = [Key(BY_TEXT, BUDGETS[0], law, policy) for law in LAWS for policy in (REFERENCE, "lyapunov")]
+    return by_text + [
         Key(scenario, budget, law, policy)
         for scenario in SCENARIOS
         for budget in BUDGETS
