@@ -40,7 +40,7 @@ LONGEST = (
     "flower/test_simulation_engine.py",
     "studio/test_browser.py",
     "test_contributing.py",
-    "testing/test_policies.py",
+    "testing/test_kinds.py",
     "policies/test_lyapunov_joint.py",
     "test_inert.py",
     "test_simulation.py",

@@ -146,7 +146,7 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
             row |= {"queue_j": queue[k], "scheduled": k in chosen, "transmitted": k in sent}
             row["score"] = score(tree, view, k, max(planned, 1), importance[k]) if scored and k in feasible else None
             computes, sends = k in chosen, k in sent
-            power = 10 ** (radio["received_power_dbm"] / 10 - 3) / beta[k]
+            power = received_w(tree) / beta[k]
             sending = transmission_s(tree, n, power * gain[k]) if sends else 0.0
             row |= {"bandwidth_share": 1 / n if sends else 0.0, "power_w": power if sends else 0.0}
             row |= {"t_cmp_s": tree["cpu"]["cycles"] / f[k] if computes else 0.0, "t_tr_s": sending}
@@ -204,6 +204,10 @@ def count(labels: list[int]) -> list[int]:
     return [labels.count(c) for c in range(CLASSES)]
 
 
+def received_w(tree: dict[str, Any]) -> float:
+    return 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3)
+
+
 def transmission_s(tree: dict[str, Any], n: int, received_w: float) -> float:
     radio = tree["radio"]
     B = radio["bandwidth_hz"]
@@ -212,13 +216,13 @@ def transmission_s(tree: dict[str, Any], n: int, received_w: float) -> float:
 
 
 def surrogate_s(tree: dict[str, Any], n: int) -> float:
-    at_mean_gain = transmission_s(tree, n, 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3))
+    at_mean_gain = transmission_s(tree, n, received_w(tree))
     return at_mean_gain / tree["radio"]["rate_discount"]
 
 
 def surrogate_j(tree: dict[str, Any], view: dict[str, Any], k: int, n: int) -> float:
     cpu = tree["cpu"]
-    power = 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3) / view["beta"][k]
+    power = received_w(tree) / view["beta"][k]
     computing = cpu["power_coefficient"] * cpu["cycles"] * view["f"][k] ** 2
     return computing + power * surrogate_s(tree, n)
 
@@ -314,7 +318,7 @@ def best_subset(
 
 def admit(tree: dict[str, Any], f: list[float], ratio: list[float], chosen: list[int]) -> list[int]:
     """`paper`: drop the weakest late device until nobody is late. `largest`: try every subset."""
-    P0 = 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3)
+    P0 = received_w(tree)
 
     def late(k: int, n: int) -> bool:
         left = tree["system"]["round_s"] - tree["cpu"]["cycles"] / f[k]

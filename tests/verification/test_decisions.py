@@ -21,10 +21,13 @@ from feelstream.cli import app
 from feelstream.errors import RunError
 from feelstream.experiment.replaying import ask_again
 from feelstream.flower import ScheduledFedAvg
-from feelstream.policies import POLICIES, balanced_joint
-from feelstream.policies.solvers import rations
+from feelstream.policies import POLICIES, balanced_joint, lyapunov_joint
+from feelstream.policies.lyapunov_joint import LyapunovJoint
+from feelstream.policies.solvers import joint, rations
 from feelstream.policies.solvers.balance import Balance
+from feelstream.policies.solvers.devices import Devices, least_power_w
 
+JOINT = ("policy.name=lyapunov_joint", "system.rounds=4", "policy.size=3")
 RATIONED = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=16", "system.energy_budget_j=0.002")
 OWN = """
 import numpy as np
@@ -43,10 +46,8 @@ class Draws(Random):
 @pytest.mark.parametrize("policy", [name for name, cls in POLICIES.ours.items() if not cls().probes])
 def test_every_policy_decides_again_as_it_did(policy: str, tmp_path: Path) -> None:
     world = ("world.faults.kind=random", "world.mobility.kind=random_direction", "costs.cycles_per_sample=2e7")
-    joint = ("lyapunov_joint", "balanced_joint", "ocean")
-    scenario = small(
-        f"policy.name={policy}", "system.rounds=8", "policy.size=3", *(world[: 2 if policy in joint else 3])
-    )
+    some = world[:2] if policy in ("lyapunov_joint", "balanced_joint", "ocean") else world
+    scenario = small(f"policy.name={policy}", "system.rounds=8", "policy.size=3", *some)
     run = fs.simulate(scenario, 1, changes=[fs.Change(4, "size", 2), fs.Change(6, "energy_budget_j", 0.1)])
     again = ask_again(run.save(tmp_path / "run"))
     assert again.ok, str(again)
@@ -69,9 +70,7 @@ def changed(path: Path, column: str, by: float) -> Path:
 
 @pytest.mark.parametrize(("column", "field"), [("score", "score"), ("gain", "bandwidth_share")])
 def test_what_no_formula_recomputes_is_seen(column: str, field: str, tmp_path: Path) -> None:
-    path = fs.simulate(small("policy.name=lyapunov_joint", "system.rounds=4", "policy.size=3"), 1).save(
-        tmp_path / "run"
-    )
+    path = fs.simulate(small(*JOINT), 1).save(tmp_path / "run")
     assert ask_again(path).ok
     difference = ask_again(changed(path, column, 1.001)).difference
     assert difference is not None
@@ -120,9 +119,7 @@ def test_a_deployment_decides_again_as_it_did(tmp_path: Path) -> None:
 
 
 def test_the_command_says_which_of_the_three_was_done(tmp_path: Path) -> None:
-    path = fs.simulate(small("policy.name=lyapunov_joint", "system.rounds=4", "policy.size=3"), 1).save(
-        tmp_path / "run"
-    )
+    path = fs.simulate(small(*JOINT), 1).save(tmp_path / "run")
     plain = checked(path).stdout
     assert "done: recomputed from the files\n" in plain
     assert "not done: --decisions asks the policy again, --replay repeats the run" in plain
@@ -138,102 +135,90 @@ def test_the_command_says_which_of_the_three_was_done(tmp_path: Path) -> None:
     assert "FAIL" in checked(tmp_path, "--decisions").stdout
 
 
-def never_due(patch: pytest.MonkeyPatch) -> None:
-    """Paces by the round alone, not since data was there."""
-    right = rations.due_j
-    patch.setattr(rations, "due_j", lambda pace, system, t, first, haste: right(pace, system, t, 0 * first + 1, haste))
+Wrong = tuple[Any, str, Callable[[Any], Any]]  # whose what becomes what, made of the right one
+Class = balanced_joint.BalancedJoint
 
 
-def forgets_what_was_spent(patch: pytest.MonkeyPatch) -> None:
-    right = balanced_joint.BalancedJoint.update
+def second_best(right: Any) -> Any:
+    def wrong(self: Any, devices: Any, worth: Any, n: int, candidates: Any, order: Any) -> Any:
+        ids = np.flatnonzero(candidates)
+        return np.sort(ids[np.argsort(-worth[ids])[1 : n + 1]]), 0.0
 
-    def wrong(self: Any, state: Any, outcome: Any) -> Any:
-        return right(self, state, outcome) | {"spent_j": state["spent_j"]}
-
-    patch.setattr(balanced_joint.BalancedJoint, "update", wrong)
-
-
-def takes_the_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Balance, "choose", lambda self, most: list(range(min(most, len(self.cost)))))
+    return wrong
 
 
-def takes_the_worst(patch: pytest.MonkeyPatch) -> None:
-    right = Balance.value
-    patch.setattr(Balance, "value", lambda self, *sums: -right(self, *sums))
+def hurried(right: Any) -> Any:
+    """Sends for longer than planned, and so computes faster."""
+    return lambda of: replace(right(of), sending_s=right(of).sending_s * 1.01) if of.computes else right(of)
 
 
-def one_too_many(patch: pytest.MonkeyPatch) -> None:
-    right = rations.turns
-    patch.setattr(rations, "turns", lambda *known: right(*known) + 1)
+def equal_shares(right: Any) -> Any:
+    def wrong(of: Devices) -> Any:
+        share = np.full(of.weight.shape, 1 / of.weight.shape[-1])
+        return right(of) if of.computes else replace(
+            right(of), share=share, power_w=least_power_w(of, of.sending_s, share)
+        )  # fmt: skip
+
+    return wrong
 
 
-def runs_ahead(patch: pytest.MonkeyPatch) -> None:
-    """Every lead counts as a hundred turns."""
-    right = balanced_joint.BalancedJoint._candidates
-
-    def wrong(self: Any, state: Any, observation: Any) -> Any:
-        return right(self.model_copy(update={"lead": 100.0}), state, observation)
-
-    patch.setattr(balanced_joint.BalancedJoint, "_candidates", wrong)
+def unlimited(decision: fs.Decision) -> fs.Decision:
+    return replace(decision, allowance_j=None)
 
 
-def counts_turns_alone(patch: pytest.MonkeyPatch) -> None:
-    """No part of the budget lets a device get further ahead."""
-    patch.setattr(rations, "whole_j", lambda pace, system, t: np.zeros(system.devices))
-
-
-def takes_its_time(patch: pytest.MonkeyPatch) -> None:
-    """Rations that grow evenly, whatever the haste."""
-    right = rations.due_j
-    patch.setattr(rations, "due_j", lambda pace, system, t, first, haste: right(pace, system, t, first, 1.0))
-
-
-def knows_no_peak(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rations, "carried", lambda system, turn_j, peak: system.devices)
-
-
-def never_waits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(balanced_joint.BalancedJoint, "_waits", lambda self, known, members: False)
-
-
-def knows_no_scarcity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rations, "part", lambda pace, system, t, turn_j: np.zeros(len(turn_j)))
-
-
-def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
-    right = balanced_joint.BalancedJoint.transmit
-
-    def wrong(self: Any, observation: Any, decision: Any, gain: Any) -> Any:
-        return right(self, observation, replace(decision, allowance_j=None), gain)
-
-    patch.setattr(balanced_joint.BalancedJoint, "transmit", wrong)
+FEW = ("policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")
+STRESS = (*JOINT, "radio.bandwidth_hz=1e6", "radio.received_power_dbm=-26.0", "radio.fading=none")
+WRONG: dict[str, tuple[Wrong, tuple[str, ...]]] = {
+    "paces by the round alone, not since data was there": (
+        (rations, "due_j", lambda right: lambda pace, of, t, first, haste: right(pace, of, t, 0 * first + 1, haste)),
+        (*RATIONED, "policy.least=1", "policy.peak=100.0", "data.arrivals.kind=truncated_normal"),
+    ),
+    "forgets what was spent": (
+        (Class, "update", lambda right: lambda self, old, known: right(self, old, known) | {"spent_j": old["spent_j"]}),
+        RATIONED,
+    ),
+    "takes the first": (
+        (Balance, "choose", lambda right: lambda self, n: list(range(min(n, len(self.cost))))), RATIONED,
+    ),
+    "takes the worst": ((Balance, "value", lambda right: lambda self, *sums: -right(self, *sums)), RATIONED),
+    "one too many": ((rations, "turns", lambda right: lambda *known: right(*known) + 1), (*RATIONED, *FEW)),
+    "every lead counts as a hundred turns": (
+        (Class, "_candidates", lambda right: lambda self, *seen: right(self.model_copy(update={"lead": 100.0}), *seen)),
+        (*RATIONED, "policy.lead=1.0", "policy.lead_part=0.0"),
+    ),
+    "no part of the budget lets a device get further ahead": (
+        (rations, "whole_j", lambda right: lambda pace, of, t: np.zeros(of.devices)), (*RATIONED, "policy.lead=1.0"),
+    ),
+    "rations grow evenly, whatever the haste": (
+        (rations, "due_j", lambda right: lambda pace, of, t, first, haste: right(pace, of, t, first, 1.0)),
+        (*RATIONED, *FEW, "policy.haste=2.0"),
+    ),
+    "knows no peak": (
+        (rations, "carried", lambda right: lambda of, turn_j, peak: of.devices), (*RATIONED, *FEW, "policy.peak=0.2"),
+    ),
+    "never waits": (
+        (Class, "_waits", lambda right: lambda self, known, members: False),
+        (*RATIONED, "policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2"),
+    ),
+    "knows no scarcity": (
+        (rations, "part", lambda right: lambda pace, of, t, turn_j: np.zeros(len(turn_j))),
+        (*RATIONED, "policy.scarcity=2.0"),
+    ),
+    "spends without limit": (
+        (Class, "transmit", lambda right: lambda self, seen, made, gain: right(self, seen, unlimited(made), gain)),
+        (*RATIONED, "radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02"),
+    ),
+    "another set": ((LyapunovJoint, "_choose", second_best), JOINT),
+    "hurried": ((lyapunov_joint, "allocate", hurried), STRESS),
+    "equal shares": ((joint, "allocate", equal_shares), STRESS),
+}  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("wrong", "more"),
-    [
-        (never_due, ("policy.least=1", "policy.peak=100.0", "data.arrivals.kind=truncated_normal")),
-        (forgets_what_was_spent, ()),
-        (takes_the_first, ()),
-        (takes_the_worst, ()),
-        (one_too_many, ("policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")),
-        (runs_ahead, ("policy.lead=1.0", "policy.lead_part=0.0")),
-        (counts_turns_alone, ("policy.lead=1.0",)),
-        (takes_its_time, ("policy.haste=2.0", "policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")),
-        (knows_no_peak, ("policy.peak=0.2", "policy.least=1", "policy.scarcity=0.0")),
-        (never_waits, ("policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2")),
-        (knows_no_scarcity, ("policy.scarcity=2.0",)),
-        (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),
-    ],
-)
-def test_wrong_rules_are_seen(
-    wrong: Callable[[pytest.MonkeyPatch], None], more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def paths() -> list[Path]:
-        return [fs.simulate(small(*RATIONED, *more), seed).save(tmp_path / f"{seed}") for seed in range(3)]
-
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_rules_are_seen(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (where, name, wrong), fields = WRONG[what]
     with monkeypatch.context() as patch:
-        wrong(patch)
-        made = paths()
+        patch.setattr(where, name, wrong(getattr(where, name)))
+        made = [fs.simulate(small(*fields), seed).save(tmp_path / f"{seed}") for seed in range(3)]
     assert any(not ask_again(path).ok for path in made), "nothing was seen in three runs"

@@ -1,167 +1,119 @@
-"""Runs that are consistent throughout but obey one wrong rule: the re-check must see the rule."""
+"""Runs that are consistent throughout but obey one wrong rule, of the simulator or of a policy: it must be seen."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import slow_simulator
 from slow_simulator import scenario, simulate
 
+from feelstream import preset
+from feelstream import simulate as played
+from feelstream.policies import POLICIES
+from feelstream.policies.base import Decision, Observation, Policy
 from feelstream.verification import verify
 
-Patch = Callable[[pytest.MonkeyPatch], None]
+Right = Callable[..., Any]
+# Whose function becomes what, made of the right one.
+Patch = tuple[str, Callable[[Right], Right]]
 
 
-def second_best(patch: pytest.MonkeyPatch) -> None:
+def as_told(tree: Any, **sections: dict[str, Any]) -> Any:
+    """A scenario with other settings than run.json has."""
+    return tree | {name: tree[name] | fields for name, fields in sections.items()}
+
+
+def without_the_best(right: Right) -> Right:
     """Leaves the lowest score out whenever there is a choice."""
-    right = slow_simulator.best_subset
 
-    def wrong(tree: Any, view: Any, n: int, feasible: list[int], importance: Any, least: int, most: int, rng: Any):
+    def wrong(tree: Any, view: Any, n: int, feasible: Any, importance: Any, least: int, most: int, rng: Any) -> Any:
         if len(feasible) > most > 0:
             feasible = sorted(feasible, key=lambda k: slow_simulator.score(tree, view, k, n, importance[k]))[1:]
         return right(tree, view, n, feasible, importance, least, most, rng)
 
-    patch.setattr(slow_simulator, "best_subset", wrong)
+    return wrong
 
 
-def positive_scores_too(patch: pytest.MonkeyPatch) -> None:
-    """Treats cap as exact."""
-    right = slow_simulator.best_subset
-
-    def wrong(tree: Any, view: Any, n: int, feasible: Any, importance: Any, least: int, most: int, rng: Any):
-        return right(tree, view, n, feasible, importance, most, most, rng)
-
-    patch.setattr(slow_simulator, "best_subset", wrong)
-
-
-def free_at_full_size(patch: pytest.MonkeyPatch) -> None:
+def full_size(right: Right) -> Right:
     """free that takes the greatest size it can instead of the best."""
-    right = slow_simulator.decide
 
-    def wrong(tree: Any, view: Any, rng: Any):
+    def wrong(tree: Any, view: Any, rng: Any) -> Any:
         n = len(slow_simulator.importances(tree, view, tree["policy"]["size"])[0])
-        if n < tree["policy"]["size"]:
-            return right(tree, view, rng)
-        exact = {**tree, "policy": {**tree["policy"], "cardinality": "exact"}}
-        return right(exact, view, rng)
+        return right(tree if n < tree["policy"]["size"] else as_told(tree, policy={"cardinality": "exact"}), view, rng)
 
-    patch.setattr(slow_simulator, "decide", wrong)
+    return wrong
 
 
-def no_margin(patch: pytest.MonkeyPatch) -> None:
-    right = slow_simulator.admit
+def all_late_at_once(right: Right) -> Right:
+    def wrong(tree: Any, f: Any, ratio: Any, chosen: Any) -> Any:
+        power_w = slow_simulator.received_w(tree) / tree["radio"]["link_margin"]
+        left_s = [tree["system"]["round_s"] - tree["cpu"]["cycles"] / hz for hz in f]
+        needed_s = [slow_simulator.transmission_s(tree, len(chosen), power_w * each) for each in ratio]
+        return [k for k in chosen if needed_s[k] <= left_s[k]]
 
-    def wrong(tree: Any, f: Any, ratio: Any, chosen: Any):
-        return right({**tree, "radio": {**tree["radio"], "link_margin": 1.0}}, f, ratio, chosen)
-
-    patch.setattr(slow_simulator, "admit", wrong)
-
-
-def other_admission(patch: pytest.MonkeyPatch) -> None:
-    right = slow_simulator.admit
-
-    def wrong(tree: Any, f: Any, ratio: Any, chosen: Any):
-        rule = {"paper": "largest", "largest": "paper"}[tree["radio"]["admission"]]
-        return right({**tree, "radio": {**tree["radio"], "admission": rule}}, f, ratio, chosen)
-
-    patch.setattr(slow_simulator, "admit", wrong)
+    return wrong
 
 
-def drop_all_late_at_once(patch: pytest.MonkeyPatch) -> None:
-    def wrong(tree: Any, f: Any, ratio: Any, chosen: Any):
-        P0 = 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3) / tree["radio"]["link_margin"]
-        left = [tree["system"]["round_s"] - tree["cpu"]["cycles"] / hz for hz in f]
-        return [k for k in chosen if slow_simulator.transmission_s(tree, len(chosen), P0 * ratio[k]) <= left[k]]
-
-    patch.setattr(slow_simulator, "admit", wrong)
+def natural(right: Right) -> Right:
+    """ln in the place of log2."""
+    return lambda *known: right(*known) / math.log(2)
 
 
-def no_discount(patch: pytest.MonkeyPatch) -> None:
-    def wrong(tree: Any, n: int) -> float:
-        return slow_simulator.transmission_s(tree, n, 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3))
-
-    patch.setattr(slow_simulator, "surrogate_s", wrong)
-
-
-def natural_logarithm(patch: pytest.MonkeyPatch) -> None:
-    def wrong(tree: Any, n: int, received_w: float) -> float:
-        radio = tree["radio"]
-        rate = (
-            radio["bandwidth_hz"] / n * math.log(1 + n * received_w / radio["bandwidth_hz"] / radio["noise_w_per_hz"])
-        )
-        return radio["update_bits"] / rate if rate > 0 else math.inf
-
-    patch.setattr(slow_simulator, "transmission_s", wrong)
+second_best = ("best_subset", without_the_best)
+# cap that is exact: of least … most devices always the most
+positive_too = ("best_subset", lambda right: lambda *known: right(*known[:5], known[6], *known[6:]))
+free_at_full_size = ("decide", full_size)
+no_margin = ("admit", lambda right: lambda tree, *known: right(as_told(tree, radio={"link_margin": 1.0}), *known))
+paper = ("admit", lambda right: lambda tree, *known: right(as_told(tree, radio={"admission": "paper"}), *known))
+largest = ("admit", lambda right: lambda tree, *known: right(as_told(tree, radio={"admission": "largest"}), *known))
+drop_at_once = ("admit", all_late_at_once)
+no_discount = ("surrogate_s", lambda right: lambda tree, n: right(as_told(tree, radio={"rate_discount": 1.0}), n))
+logarithm = ("transmission_s", natural)
+not_divided = ("centred", lambda right: lambda counts: [count - sum(counts) / len(counts) for count in counts])
+no_radio = ("surrogate_j", lambda right: lambda tree, *at: right(as_told(tree, radio={"rate_discount": math.inf}), *at))
+at_once = ("distance", lambda right: lambda tree, t, *counts: right(tree, t + 1, *counts))  # dissimilar in round 1
 
 
-def not_divided_by_the_mean(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(slow_simulator, "centred", lambda counts: [c - sum(counts) / len(counts) for c in counts])
-
-
-def energy_without_radio(patch: pytest.MonkeyPatch) -> None:
-    cpu = "cpu"
-    patch.setattr(
-        slow_simulator,
-        "surrogate_j",
-        lambda tree, view, k, n: tree[cpu]["power_coefficient"] * tree[cpu]["cycles"] * view["f"][k] ** 2,
-    )
-
-
-def misreads(**readings: str) -> Patch:
+def misreads(function: str, **readings: str) -> Patch:
     """Takes another reading of the paper than run.json says."""
-
-    def patch(patch: pytest.MonkeyPatch) -> None:
-        allowed, distance = slow_simulator.may_be_scheduled, slow_simulator.distance
-
-        def as_read(tree: Any) -> Any:
-            return {**tree, "data": {**tree["data"], **readings}}
-
-        patch.setattr(slow_simulator, "may_be_scheduled", lambda tree, view, k: allowed(as_read(tree), view, k))
-        patch.setattr(slow_simulator, "distance", lambda tree, *rest: distance(as_read(tree), *rest))
-
-    return patch
-
-
-def dissimilar_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Forgets that round 1 has no dissimilarity."""
-    right = slow_simulator.distance
-    patch.setattr(slow_simulator, "distance", lambda tree, t, used, fresh: right(tree, t + 1, used, fresh))
+    return function, lambda right: lambda tree, *known: right(as_told(tree, data=readings), *known)
 
 
 # Nobody meets the deadline with such a margin, so that nothing is ever used.
 NOTHING_USED = {"policy__size": 1, "radio__link_margin": 1e6}
 
+FREE, VECTOR = {"policy__cardinality": "free"}, {"data__empty_used": "vector"}
+MANY = {"policy__size": 5, "radio__rate_discount": 3.0}
+LARGEST = {"radio__admission": "largest"}
 CASES: list[tuple[Patch, dict[str, Any], set[str]]] = [
     (second_best, {}, {"scheduled"}),
     (second_best, {"policy__cardinality": "cap"}, {"scheduled"}),
-    (second_best, {"policy__cardinality": "free", "system__energy_budget_j": 0.1}, {"scheduled", "planned"}),
+    (second_best, FREE | {"system__energy_budget_j": 0.1}, {"scheduled", "planned"}),
     (second_best, {"policy__V": math.inf}, {"scheduled"}),
-    (positive_scores_too, {"policy__cardinality": "cap", "policy__V": 0.005}, {"scheduled"}),
-    (free_at_full_size, {"policy__cardinality": "free", "policy__V": 0.005}, {"planned"}),
+    (positive_too, {"policy__cardinality": "cap", "policy__V": 0.005}, {"scheduled"}),
+    (free_at_full_size, FREE | {"policy__V": 0.005}, {"planned"}),
     (no_margin, {"policy__size": 5}, {"transmitted"}),
-    (no_margin, {"policy__size": 5, "radio__admission": "largest"}, {"transmitted"}),
-    (other_admission, {"policy__size": 5, "radio__rate_discount": 3.0}, {"transmitted"}),
-    (
-        other_admission,
-        {"policy__size": 5, "radio__rate_discount": 3.0, "radio__admission": "largest"},
-        {"transmitted"},
-    ),
-    (drop_all_late_at_once, {"policy__size": 5, "radio__rate_discount": 3.0}, {"transmitted"}),
+    (no_margin, {"policy__size": 5} | LARGEST, {"transmitted"}),
+    (largest, MANY, {"transmitted"}),
+    (paper, MANY | LARGEST, {"transmitted"}),
+    (drop_at_once, MANY, {"transmitted"}),
     (no_discount, {}, {"feasible", "score"}),
-    (natural_logarithm, {}, {"feasible", "score", "t_tr_s", "transmitted"}),
-    (not_divided_by_the_mean, {}, {"dissimilarity"}),
-    (energy_without_radio, {}, {"score"}),
-    (misreads(eligible="with_data"), {}, {"available"}),
-    (misreads(eligible="any"), {"data__eligible": "with_data"}, {"available"}),
-    (misreads(empty_fresh="vector"), {}, {"dissimilarity"}),
-    (misreads(empty_fresh="zero"), {"data__empty_fresh": "vector"}, {"dissimilarity"}),
-    (misreads(empty_used="vector"), NOTHING_USED, {"dissimilarity"}),
-    (misreads(empty_used="zero"), {"data__empty_used": "vector", **NOTHING_USED}, {"dissimilarity"}),
-    (dissimilar_at_once, {"data__empty_used": "vector"}, {"dissimilarity"}),
+    (logarithm, {}, {"feasible", "score", "t_tr_s", "transmitted"}),
+    (not_divided, {}, {"dissimilarity"}),
+    (no_radio, {}, {"score"}),
+    (misreads("may_be_scheduled", eligible="with_data"), {}, {"available"}),
+    (misreads("may_be_scheduled", eligible="any"), {"data__eligible": "with_data"}, {"available"}),
+    (misreads("distance", empty_fresh="vector"), {}, {"dissimilarity"}),
+    (misreads("distance", empty_fresh="zero"), {"data__empty_fresh": "vector"}, {"dissimilarity"}),
+    (misreads("distance", empty_used="vector"), NOTHING_USED, {"dissimilarity"}),
+    (misreads("distance", empty_used="zero"), VECTOR | NOTHING_USED, {"dissimilarity"}),
+    (at_once, VECTOR, {"dissimilarity"}),
 ]
 
 
@@ -171,7 +123,60 @@ def test_a_wrong_rule_is_seen(
 ) -> None:
     tree = scenario(system__rounds=40, **changes)
     assert verify(simulate(tree, seed=5).save(tmp_path / "right")).ok
-    patch(monkeypatch)
+    name, wrong = patch
+    monkeypatch.setattr(slow_simulator, name, wrong(getattr(slow_simulator, name)))
     found = verify(simulate(tree, seed=5).save(tmp_path / "wrong")).disagreement
     assert found is not None
     assert found.field in fields
+
+
+Wrong = Callable[[Observation, Decision], Decision]
+
+
+def one_fewer(observation: Observation, decision: Decision) -> Decision:
+    fewer = decision.schedule[:-1]
+    return Decision(fewer, observation.plan(len(fewer)))
+
+
+def swapped(observation: Observation, decision: Decision) -> Decision:
+    """The last device gives way to a feasible one that was left out."""
+    others = np.setdiff1d(np.flatnonzero(decision.plan.feasible), decision.schedule)
+    if not len(others) or not len(decision.schedule):
+        return decision
+    return replace(decision, schedule=np.append(decision.schedule[:-1], others[0]))
+
+
+def other_score(observation: Observation, decision: Decision) -> Decision:
+    assert decision.score is not None
+    return replace(decision, score=decision.score * 1.01)
+
+
+def one_missing(observation: Observation, decision: Decision) -> Decision:
+    return replace(decision, schedule=decision.schedule[:-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "field"),
+    [
+        ("select_all", one_fewer, "planned"),
+        ("greedy_energy", swapped, "scheduled"),
+        ("greedy_energy", other_score, "score"),
+        ("importance_greedy", swapped, "scheduled"),
+        ("importance_greedy", other_score, "score"),
+        ("age", swapped, "scheduled"),
+        ("best_channel", swapped, "scheduled"),
+        ("oort", one_missing, "scheduled"),
+        ("fedcs", one_missing, "planned"),
+    ],
+)
+def test_a_wrong_decision_is_seen(
+    name: str, wrong: Wrong, field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cls = POLICIES.lookup(name)
+    assert issubclass(cls, Policy)
+    right = cls.select
+    monkeypatch.setattr(cls, "select", lambda self, state, o, rng: wrong(o, right(self, state, o, rng)))
+    run = played(preset("stress", ["learning.engine=none", "data.dataset=synthetic", f"policy.name={name}"]))
+    found = verify(run.save(tmp_path / "run")).disagreement
+    assert found is not None
+    assert found.field == field

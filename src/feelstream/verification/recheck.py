@@ -38,7 +38,7 @@ def verify(path: str | PathLike[str]) -> Report:
     traits, found = decisions.traits_of(stored), Findings({Stage.FILES: stored.files})
     # What is wrong in the files may well be 0/0 here; it is reported as a disagreement, not as a warning.
     with np.errstate(all="ignore"):
-        whole = _totals(stored, traits)
+        whole = totals_of(stored, traits)
         if stored.run.trace == "full":
             _check_devices(found, whole)
         else:
@@ -52,7 +52,7 @@ def verify(path: str | PathLike[str]) -> Report:
     return Report(str(stored.directory), found.checks(), found.first, _not_checked(stored, traits))
 
 
-def _totals(stored: Stored, traits: frozenset[str]) -> Totals:
+def totals_of(stored: Stored, traits: frozenset[str]) -> Totals:
     """rounds.parquet, with the numbers of a user's own evaluators."""
     columns, path = columns_of(ROUND_COLUMNS, stored.facts), stored.directory / "rounds.parquet"
     if "deployed" not in stored.facts and not set(stored.run.learning.evaluators) <= {"test", *OUR_EVALUATORS}:
@@ -61,13 +61,8 @@ def _totals(stored: Stored, traits: frozenset[str]) -> Totals:
     return Totals(stored, traits, stored.run.phases[0], 1, *arrays(path, 0, columns, (stored.run.rounds,)))
 
 
-def rounds_of(path: Path) -> Iterator[Rounds]:
-    """A run's rounds in blocks, in order."""
-    stored = read_run(path)
-    return _blocks(_totals(stored, decisions.traits_of(stored)))
-
-
-def _blocks(whole: Totals) -> Iterator[Rounds]:
+def blocks(whole: Totals) -> Iterator[Rounds]:
+    """The devices' rows of a run, some rounds at a time, in order."""
     stored = whole.source
     memory: dict[str, Any] = {"last": {}, "backlog_j": totals.backlog_j(stored, np.nan_to_num(whole.energy_mean_j))}
     for first, values, nulls in read_blocks(stored, columns_of(DEVICE_COLUMNS, stored.facts)):
@@ -83,7 +78,7 @@ def _check_devices(found: Findings, whole: Totals) -> None:
     rules = (*inputs.of_columns(columns_of(DEVICE_COLUMNS, stored.facts)), *RULES)
     found.notes[Stage.DECISION] = next(said for trait, said in DECIDED.items() if not trait or trait in traits)
     run, evaluations = totals.WholeRun(stored), Arrays(stored)
-    for block in _blocks(whole):
+    for block in blocks(whole):
         apply(rules, found, block)
         apply((*decisions.PLAN_RULES, *totals.SUMS), found, block.totals)
         evaluations.check(found, block.totals)
