@@ -145,7 +145,7 @@ def test_fullest_takes_who_holds_most() -> None:
     assert choose(policy("fullest"), {}, see(stored=np.array([5, 1, 9, 2]))) == [0, 2]
 """,
     )
-    tests = {"docs/test_pages.py", "policies/test_rules.py", "testing/test_policies.py", "test_plugins.py"}
+    tests = {"docs/test_pages.py", "policies/test_rules.py", "testing/test_kinds.py", "test_plugins.py"}
     tests |= {"test_promises.py", "environment/test_batteries.py"}
     return "add a policy", tests, f"fullest or {FIELDS_PAGE}"
 

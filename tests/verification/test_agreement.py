@@ -13,39 +13,33 @@ from slow_simulator import scenario, simulate
 
 from feelstream.verification import files, verify
 
+CAP, FREE = {"policy__cardinality": "cap"}, {"policy__cardinality": "free"}
+STEADY = {"radio__fading": "none", "policy__size": 5}
+FIFO = {"data__buffer": {"kind": "fifo", "capacity": 3}}
 VARIANTS: dict[str, dict[str, Any]] = {
     "exact": {},
-    "cap": {"policy__cardinality": "cap"},
-    "free": {"policy__cardinality": "free"},
-    "free-cheap": {"policy__cardinality": "free", "system__energy_budget_j": 0.2, "policy__size": 5},
+    "cap": CAP,
+    "free": FREE,
+    "free-cheap": FREE | {"system__energy_budget_j": 0.2, "policy__size": 5},
     "amount": {"policy__metric": "amount"},
-    "dissimilarity-cap": {"policy__metric": "dissimilarity", "policy__cardinality": "cap"},
+    "dissimilarity-cap": CAP | {"policy__metric": "dissimilarity"},
     "infinite-V": {"policy__V": math.inf},
-    "infinite-V-cap-dissimilarity": {
-        "policy__V": math.inf,
-        "policy__cardinality": "cap",
-        "policy__metric": "dissimilarity",
-    },
-    "infinite-V-free": {"policy__V": math.inf, "policy__cardinality": "free"},
-    "zero-V-cap": {"policy__V": 0.0, "policy__cardinality": "cap"},
+    "infinite-V-cap-dissimilarity": CAP | {"policy__V": math.inf, "policy__metric": "dissimilarity"},
+    "infinite-V-free": FREE | {"policy__V": math.inf},
+    "zero-V-cap": CAP | {"policy__V": 0.0},
     "largest": {"radio__admission": "largest", "policy__size": 5},
     "paper-many": {"policy__size": 5, "radio__rate_discount": 2.0},
-    "no-fading": {"radio__fading": "none", "policy__size": 5, "radio__rate_discount": 3.0},
-    "no-fading-largest": {
-        "radio__fading": "none",
-        "radio__admission": "largest",
-        "radio__rate_discount": 3.0,
-        "policy__size": 5,
-        "cpu__frequency_hz": [2e8, 2e8],
-    },
-    "one-frequency": {"radio__fading": "none", "cpu__frequency_hz": [1.5e8, 1.5e8], "policy__size": 5},
+    "no-fading": STEADY | {"radio__rate_discount": 3.0},
+    "no-fading-largest": STEADY
+    | {"radio__admission": "largest", "radio__rate_discount": 3.0, "cpu__frequency_hz": [2e8, 2e8]},
+    "one-frequency": STEADY | {"cpu__frequency_hz": [1.5e8, 1.5e8]},
     "exact-deadline": {"radio__link_margin": 1.0, "policy__size": 4},
     "per-round": {"data__fresh": "per_round"},
     "window": {"data__buffer": {"kind": "window", "rounds": 2}},
-    "fifo": {"data__buffer": {"kind": "fifo", "capacity": 3}},
+    "fifo": FIFO,
     "reservoir": {"data__buffer": {"kind": "reservoir", "capacity": 3}},
     "use-once": {"data__buffer": {"kind": "use_once"}},
-    "fifo-per-round": {"data__buffer": {"kind": "fifo", "capacity": 3}, "data__fresh": "per_round"},
+    "fifo-per-round": FIFO | {"data__fresh": "per_round"},
     "one-device": {"system__devices": 1, "policy__size": 1},
     "one-round": {"system__rounds": 1},
     "nobody-feasible": {"system__round_s": 0.05},
@@ -123,10 +117,17 @@ def test_rounds_alone_verify_and_say_what_was_left_out(name: str, tmp_path: Path
 
 
 def test_the_report_reads_well_and_is_json(tmp_path: Path) -> None:
-    report = verify(simulate(scenario()).save(tmp_path))
+    stored = simulate(scenario())
+    report = verify(stored.save(tmp_path))
     assert "every stored value that can be recomputed agrees" in str(report)
     tree = json.loads(report.to_json())
     assert tree == report.as_dict()
-    assert tree["ok"] is True
-    assert tree["disagreement"] is None
+    assert (tree["ok"], tree["disagreement"]) == (True, None)
     assert {"name", "checked", "note"} == set(tree["checks"][0])
+    stored.devices[11, "gain"] = float("nan")
+    report = verify(stored.save(tmp_path))
+    assert "DISAGREES" in str(report)
+    assert "round 3, device 1, gain" in str(report)
+    tree = json.loads(report.to_json())
+    assert (tree["ok"], tree["disagreement"]["stored"]) == (False, "nan")
+    assert set(tree["disagreement"]) == {"round", "device", "field", "stored", "recomputed", "rule"}

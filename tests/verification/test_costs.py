@@ -1,21 +1,24 @@
-"""Deadlines, power limits and downloads of single devices: what follows for a round, and that it is re-checked."""
+"""What a round costs single devices, by settings or by a rule of one's own; and `verify` of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
-from builders import observation, small, system, to_run
+from builders import devices_of, observation, small, system, to_run
 from sealing import seal
 
 import feelstream as fs
-from feelstream.errors import PluginError, ScenarioError
-from feelstream.model.system import cycles_by_data
+from feelstream.errors import RunError, ScenarioError
+from feelstream.experiment.hindsight import bound_of
+from feelstream.flower.scheduler import Scheduler
+from feelstream.model.system import CostContext, CostRule, RoundCosts
 from feelstream.policies import POLICIES
 from feelstream.policies.ranking import pack
+from feelstream.scenario.population import system_of
 
 DOWNLOAD = {"costs.download_bits": 2e6, "costs.download_bit_per_s": 4e6}  # half a second
 HALVES = ({"share": 0.5, "deadline_s": 1.2, "download_bit_per_s": 2e6, "power_max_w": 0.7}, {"share": 0.5})
@@ -23,138 +26,187 @@ PER_SAMPLE = {"costs.cycles_per_sample": 2e7, "data.eligible": "with_data"}
 BY_CLASS = DOWNLOAD | {"costs.receive_power_w": 0.2, "devices.classes": HALVES, "data.eligible": "with_data"}
 ONE_FOR_ALL = DOWNLOAD | {"radio.power_max_w": 0.9}
 JOINT = ("lyapunov_joint", "balanced_joint", "ocean")
+RULE = {"costs.rule.kind": str(Path(__file__).parents[2] / "examples" / "my_cost.py:Sparse")}
 
 
-def run_of(policy: str, changes: dict[str, Any], **more: Any) -> fs.Run:
-    return fs.simulate(small(f"policy.name={policy}", "system.energy_budget_j=0.2").with_(**changes, **more), seed=3)
+class Doubled(CostRule):
+    """Twice the cycles of the scenario, and updates of its size."""
+
+    keeps_bits: ClassVar[bool] = True
+
+    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
+        return RoundCosts(cycles=2 * seen.system.cycles)
+
+
+class Slow(CostRule):
+    """Odd devices receive for longer than the round lasts."""
+
+    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
+        return RoundCosts(download_s=np.where(np.arange(seen.system.devices) % 2, 100.0, 0.1))
+
+
+def run_of(policy: str, changes: dict[str, Any], seed: int = 3) -> fs.Run:
+    return fs.simulate(small(f"policy.name={policy}", "system.energy_budget_j=0.2").with_(**changes), seed)
+
+
+def assert_verifies(run: fs.Run, directory: Path) -> Path:
+    report = fs.verify(run.save(directory))
+    assert report.ok, str(report)
+    return directory
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES.ours if not to_run(name)])  # reports and no download
 def test_every_policy_keeps_to_what_its_devices_can_do(policy: str, tmp_path: Path) -> None:
     run = run_of(policy, ONE_FOR_ALL if policy in JOINT else BY_CLASS)
-    table, of = run.devices, run.scenario.known_system(1)
-    assert table is not None
-    deadline = pl.col("device").replace_strict(dict(enumerate(np.broadcast_to(np.asarray(of.deadline_s), 6))))
-    limit = pl.col("device").replace_strict(dict(enumerate(np.broadcast_to(of.power_max_w, 6))))
-    sent = table.filter("transmitted")
-    assert sent.height
-    assert sent.select((pl.sum_horizontal("t_down_s", "t_cmp_s", "t_tr_s") <= deadline * (1 + 1e-9)).all()).item()
-    assert sent.select((pl.col("power_w") <= limit * (1 + 1e-9)).all()).item()
-    report = fs.verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+    sent, of = devices_of(run).filter("transmitted"), run.scenario.known_system(1)
+    k = sent["device"].to_numpy()
+    assert len(k)
+    ended_s = sent.select(pl.sum_horizontal("t_down_s", "t_cmp_s", "t_tr_s")).to_series().to_numpy()
+    assert (ended_s <= np.broadcast_to(of.deadline_s, 6)[k] * (1 + 1e-9)).all()
+    assert (sent["power_w"].to_numpy() <= np.broadcast_to(of.power_max_w, 6)[k] * (1 + 1e-9)).all()
+    assert_verifies(run, tmp_path / "run")
 
 
-def test_a_device_that_needs_more_power_than_it_has_is_not_available() -> None:
+@pytest.mark.parametrize("faults", ["none", "random"])
+def test_a_device_that_needs_more_power_than_it_has_is_not_available(faults: str, tmp_path: Path) -> None:
     """Truncated channel inversion: P0/β ≤ P_max, or silence."""
-    table = run_of("random", {"radio.power_max_w": 0.7}).devices
-    assert table is not None
-    received_w = 10**2.8 / 1000
-    assert (table["available"] == (received_w / table["beta"] <= 0.7)).all()
-    assert 0 < table["available"].mean() < 1  # type: ignore[operator]
-
-
-def test_power_limits_and_devices_that_fail_are_checked_together(tmp_path: Path) -> None:
-    run = run_of("random", {"radio.power_max_w": 0.7, "world.faults.kind": "random"})
-    report = fs.verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+    run = run_of("random", {"radio.power_max_w": 0.7, "world.faults.kind": faults})
+    table, received_w = devices_of(run), 10**2.8 / 1000
+    able = received_w / table["beta"] <= 0.7
+    assert 0 < able.sum() < len(able)
+    assert faults == "random" or (table["available"] == able).all()
+    assert_verifies(run, tmp_path / "run")
 
 
 def test_a_download_takes_its_time_and_energy_and_is_counted_once() -> None:
     without, with_it = run_of("random", {}), run_of("random", DOWNLOAD | {"costs.receive_power_w": 0.2})
-    table = with_it.devices
-    assert table is not None
+    table = devices_of(with_it)
     assert table["t_down_s"].unique().sort().to_list() == [0.0, 0.5]
+    assert (table["e_down_j"] == 0.1 * table["scheduled"]).all()
     spent = table.group_by("round", maintain_order=True).agg(pl.sum_horizontal("e_cmp_j", "e_tr_j", "e_down_j").mean())
     assert with_it.rounds["energy_mean_j"].to_numpy() == pytest.approx(spent["e_cmp_j"].to_numpy())
-    assert (table["e_down_j"] == 0.1 * table["scheduled"]).all()
     assert with_it.rounds["feasible"].sum() < without.rounds["feasible"].sum()
-    queues = table.filter("scheduled", pl.col("queue_next_j") > 0)
-    grown = queues["queue_j"] + pl.Series(queues["e_cmp_j"] + queues["e_tr_j"]) + 0.1 - 0.2
-    assert queues["queue_next_j"].to_numpy() == pytest.approx(grown.to_numpy())
 
 
 @pytest.mark.parametrize("policy", ["lyapunov", "fedcs", "greedy_energy"])
 def test_cycles_follow_what_a_device_holds(policy: str, tmp_path: Path) -> None:
-    """T_cmp = c_1·|S_k|/f and E_cmp = λ c_1·|S_k| f², of which the re-check knows too."""
-    run = run_of(policy, PER_SAMPLE | {"policy.cardinality": "cap"} if policy == "lyapunov" else PER_SAMPLE)
-    table = run.devices
-    assert table is not None
-    trained = table.filter("scheduled")
+    """T_cmp = c_1·|S_k|/f and E_cmp = λ c_1·|S_k| f²."""
+    run = run_of(policy, PER_SAMPLE)
+    trained = devices_of(run).filter("scheduled")
     assert trained["stored"].n_unique() > 3
-    cycles = 2e7 * trained["stored"].to_numpy()
-    assert trained["t_cmp_s"].to_numpy() == pytest.approx(cycles / trained["f_hz"].to_numpy())
-    assert trained["e_cmp_j"].to_numpy() == pytest.approx(1e-27 * cycles * trained["f_hz"].to_numpy() ** 2)
-    where = run.save(tmp_path / "run")
-    report = fs.verify(where)
-    assert report.ok, str(report)
-    table.with_columns(pl.col("t_cmp_s") * 1.1).write_parquet(where / "devices.parquet")
-    report = fs.verify(seal(where))
-    assert report.disagreement is not None
-    assert report.disagreement.field == "t_cmp_s"
-
-
-def test_a_device_without_data_has_the_work_of_one_sample() -> None:
-    of = small("costs.cycles_per_sample=5e6").known_system(10)
-    found = cycles_by_data(of, np.array([0, 1, 7, 0, 2, 3]))
-    assert found is not None
-    assert found.tolist() == [5e6, 5e6, 35e6, 5e6, 10e6, 15e6]
+    cycles, f_hz = 2e7 * trained["stored"].to_numpy(), trained["f_hz"].to_numpy()
+    assert trained["t_cmp_s"].to_numpy() == pytest.approx(cycles / f_hz)
+    assert trained["e_cmp_j"].to_numpy() == pytest.approx(1e-27 * cycles * f_hz**2)
+    assert_verifies(run, tmp_path / "run")
 
 
 def test_packing_counts_what_each_device_has_left() -> None:
     """Six equal devices, of which two have hardly any time: four fit, and not the two."""
     deadline_s = np.array([4.0, 0.43, 4.0, 4.0, 0.43, 4.0])
     seen = observation(system(6, deadline_s=deadline_s))
-    assert seen.plan(1).feasible.tolist() == (seen.compute_time_s + seen.plan(1).transmit_time_s <= deadline_s).tolist()
     assert pack(seen, np.ones(6, bool), 4).tolist() == [0, 2, 3, 5]
 
 
-@pytest.mark.parametrize(
-    ("column", "change"),
-    [("e_down_j", 2.0), ("t_down_s", 0.9), ("power_w", 1.5), ("available", None)],
-)
-def test_a_changed_cost_is_found(column: str, change: float | None, tmp_path: Path) -> None:
-    where = run_of("lyapunov", BY_CLASS).save(tmp_path / "run")
-    table = pl.read_parquet(where / "devices.parquet")
-    changed = ~pl.col(column) if change is None else change * pl.col(column)
-    table.with_columns(changed.alias(column)).write_parquet(where / "devices.parquet")
-    report = fs.verify(seal(where))
-    assert report.disagreement is not None
-    assert report.disagreement.field == column
+@pytest.mark.parametrize("admission", ["paper", "largest"])
+def test_a_round_costs_what_a_rule_says(tmp_path: Path, admission: str) -> None:
+    scenario = small("system.rounds=12", f"radio.admission={admission}", "policy.size=3").with_(**RULE)
+    run = fs.simulate(scenario, 5)
+    assert_verifies(run, tmp_path / "run")
+    of, table = system_of(scenario, 10), devices_of(run)
+    column = {name: table[name].to_numpy() for name in table.columns if table[name].dtype.is_numeric()}
+    sent, scheduled = table["transmitted"].to_numpy(), table["scheduled"].to_numpy()
+    assert sent.sum() > 5
+    np.testing.assert_allclose(column["cost_cycles"], 2e7 * np.maximum(column["fresh"], 1))
+    share = np.minimum(0.1 * np.sqrt(np.maximum(column["fresh"], 1)), 1.0)
+    np.testing.assert_allclose(column["cost_bits"], of.update_bits * share)
+    np.testing.assert_allclose(column["t_cmp_s"], np.where(scheduled, column["cost_cycles"] / column["f_hz"], 0.0))
+    np.testing.assert_allclose(column["e_cmp_j"], scheduled * 1e-27 * column["cost_cycles"] * column["f_hz"] ** 2)
+    np.testing.assert_allclose(column["e_down_j"], 0.01 * column["t_down_s"])
+    assert (column["t_down_s"][scheduled] == column["cost_down_s"][scheduled]).all()
+    hz = column["bandwidth_share"][sent] * of.bandwidth_hz
+    rate = hz * np.log2(1 + column["power_w"][sent] * column["gain"][sent] / (hz * of.noise_w_per_hz))
+    np.testing.assert_allclose(column["t_tr_s"][sent], column["cost_bits"][sent] / rate)
+    planned = run.rounds["planned"].to_numpy()[column["round"] - 1]
+    needed_s = column["cost_cycles"] / column["f_hz"] + column["cost_down_s"]
+    needed_s += [of.surrogate_time_s(n) for n in planned] * share
+    assert (table["feasible"].to_numpy() == (needed_s <= 4.0)).all()
 
 
-class Loud(fs.Policy):
-    """Sends with three times the power of others, for as long."""
-
-    def select(self, state: Any, observation: fs.Observation, rng: np.random.Generator) -> fs.Decision:
-        plan = observation.plan(1)
-        return fs.Decision(np.flatnonzero(plan.feasible)[:1], plan)
-
-    def transmit(self, observation: fs.Observation, decision: fs.Decision, gain: np.ndarray) -> Any:
-        from dataclasses import replace
-
-        usual = super().transmit(observation, decision, gain)
-        return replace(usual, power_w=3 * usual.power_w, e_tr_j=3 * usual.e_tr_j)
+def test_policies_with_one_seed_meet_the_same_costs() -> None:
+    one, other = (devices_of(run_of(policy, RULE)) for policy in ("random", "age"))
+    assert one["cost_down_s"].equals(other["cost_down_s"])
+    assert not one["cost_down_s"].equals(devices_of(run_of("random", RULE, seed=4))["cost_down_s"])
 
 
-def test_an_own_allocation_is_held_to_power_limits_and_deadlines() -> None:
-    fs.simulate(small().with_(policy=Loud), seed=3)
-    with pytest.raises(PluginError, match="sends with more power than its power_max_w"):
-        fs.simulate(small().with_(policy=Loud, **{"radio.power_max_w": 0.7}), seed=3)
+CHANGED = [(column, factor) for column in ("e_down_j", "t_down_s", "power_w", "t_cmp_s") for factor in (2.0, 0.9)]
+CHANGED += [(f"cost_{name}", factor) for name in ("cycles", "bits", "down_s", "down_j") for factor in (1.01, 0.0, -1.0)]
+
+
+@pytest.fixture(scope="module")
+def costly() -> dict[str, fs.Run]:
+    return {"settings": run_of("lyapunov", BY_CLASS), "rule": run_of("lyapunov", RULE | {"policy.size": 3}, seed=1)}
+
+
+@pytest.mark.parametrize(("column", "factor"), CHANGED)
+def test_a_changed_cost_is_found(costly: dict[str, fs.Run], column: str, factor: float, tmp_path: Path) -> None:
+    run = costly["rule" if column.startswith("cost_") else "settings"]
+    where = assert_verifies(run, tmp_path / "run")
+    told = pl.when("transmitted").then(pl.col(column) * factor).otherwise(pl.col(column))
+    devices_of(run).with_columns(told.alias(column)).write_parquet(where / "devices.parquet")
+    found = fs.verify(seal(where)).disagreement
+    assert found is not None
+    assert column.startswith("cost_") or found.field == column
+
+
+def test_a_device_with_no_time_left_is_not_available(tmp_path: Path) -> None:
+    for more in ({}, {"world.harvest.kind": "packets"}):
+        run = fs.simulate(small("system.rounds=5").with_(**{"costs.rule": Slow()}, **more), 1)
+        assert not devices_of(run).filter(pl.col("device") % 2 == 1)["available"].any()
+        assert run.rounds["scheduled"].sum() > 0
+        assert_verifies(run, tmp_path / f"run{len(more)}")
+
+
+@pytest.mark.parametrize("policy", ["select_all", "fedcs"])
+def test_policies_that_plan_with_equal_updates_need_the_promise(tmp_path: Path, policy: str) -> None:
+    run = fs.simulate(small(f"policy.name={policy}").with_(**{"costs.rule": Doubled()}), 1)
+    assert_verifies(run, tmp_path / "run")
+    with pytest.raises(ScenarioError, match=rf"the policy {policy} plans with updates of equal size, so the rule must"):
+        small(f"policy.name={policy}").with_(**RULE)
+
+
+OWN_CYCLES = ({"share": 0.5, "cycles": 1e6}, {"share": 0.5})
+ASKING = {"policy": "gradient_norm", "learning.engine": "native"}
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"devices.classes": ({"share": 1.0, "deadline_s": 5.0},)}, "devices.deadline_s: must be at most"),
-        ({"costs.download_bits": 1e9}, "costs.download_bits: receiving the model must take less than the 4 s"),
-        ({"policy": "lyapunov_joint", "devices.classes": HALVES}, "must be the same for all devices"),
-        ({"policy": "ocean", "costs.receive_power_w": 1.0} | DOWNLOAD, "costs.receive_power_w: must be 0 for the pol"),
-        ({"policy": "balanced_joint"} | PER_SAMPLE, "costs.cycles_per_sample: must be 0 for the policy balanced_joint"),
-        (
-            PER_SAMPLE | {"devices.classes": ({"share": 0.5, "cycles": 1e6}, {"share": 0.5})},
-            "costs.cycles_per_sample: takes the place of all cycles",
-        ),
+        ({"devices.classes": ({"share": 1.0, "deadline_s": 5.0},)}, r"devices\.deadline_s: must be at most"),
+        ({"costs.download_bits": 1e9}, r"costs\.download_bits: receiving the model must take less than the 4 s"),
         ({"costs.download_bits": 3.9e8}, "with the download and the time after the deadline"),
+        ({"policy": "lyapunov_joint", "devices.classes": HALVES}, "must be the same for all devices"),
+        (
+            {"policy": "ocean", "costs.receive_power_w": 1.0} | DOWNLOAD,
+            r"costs\.receive_power_w: must be 0 for the pol",
+        ),
+        ({"policy": "balanced_joint"} | PER_SAMPLE, r"costs\.cycles_per_sample: must be 0 for the policy balanced_j"),
+        (PER_SAMPLE | {"devices.classes": OWN_CYCLES}, r"costs\.cycles_per_sample: takes the place of all cycles"),
+        ({"policy": "lyapunov_joint"} | RULE, r"costs\.rule\.kind: must be settings for the policy lyapunov_joint"),
+        ({"policy": "ocean"} | RULE, r"costs\.rule\.kind: must be settings for the policy ocean"),
+        (ASKING | RULE, "must be settings for the policy gradient_norm"),
+        ({"radio.block_bits": 1e4} | RULE, r"radio\.block_bits: must be 0 with a costs\.rule of your own"),
+        (ASKING | {"learning.engine": "none"}, r"learning\.engine: must not be none for policy 'gradient_norm', which"),
+        (
+            ASKING | {"reports.slot_s": 4.0},
+            r"reports\.slot_s: must be below system\.round_s = 4 for policy 'gradient_n",
+        ),
+        (ASKING | {"reports.slot_s": 0.001}, r"reports\.slot_s: no report can ever fit a slot of 0\.001 s"),
+        (ASKING | {"reports.slot_s": 3.9}, r"no update can ever fit a round of 4 s, of which reports leave 0\.1 s"),
+        (ASKING | {"costs.download_bits": 1e6}, r"costs\.download_bits: must be 0 for the policy gradient_norm"),
+        (
+            ASKING | {"devices.classes": ({"share": 0.5}, {"share": 0.5, "deadline_s": 0.4})},
+            r"devices\.deadline_s: must be above reports\.slot_s = 0\.5 s for a policy that asks",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_sentence(changes: dict[str, Any], sentence: str) -> None:
@@ -162,11 +214,8 @@ def test_what_does_not_go_together_is_refused_in_a_sentence(changes: dict[str, A
         small().with_(**changes)
 
 
-def test_auto_bits_are_those_that_the_server_update_has_devices_send() -> None:
-    automatic = small("radio.update_bits=auto")
-    parameters = 785 * 10  # of softmax regression on 28 × 28 pixels
-    sent = {
-        name: fs.simulate(automatic.with_(**{"learning.server.kind": name}, rounds=1)).scenario.radio.update_bits
-        for name in ("fedavg", "quantise", "top_k")
-    }
-    assert sent == {"fedavg": 32 * parameters, "quantise": 8 * parameters + 32, "top_k": 785 * (32 + 13)}
+def test_a_deployment_and_a_bound_refuse_a_rule() -> None:
+    with pytest.raises(ScenarioError, match=r"costs\.rule\.kind: must be settings in a deployment"):
+        Scheduler(small().with_(**RULE), 0, 10)
+    with pytest.raises(RunError, match=r"a bound needs costs\.rule\.kind = settings"):
+        bound_of(fs.simulate(small("data.fresh=per_round").with_(**RULE), 1))

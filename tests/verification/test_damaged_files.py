@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,10 +27,6 @@ def rewrite(directory: Path, file: str, change: Callable[[pl.DataFrame], pl.Data
     seal(directory)
 
 
-def edit(directory: Path, **fields: object) -> None:
-    seal(directory, **fields)
-
-
 def refusal(directory: Path) -> str:
     with pytest.raises(RunError) as caught:
         verify(directory)
@@ -41,14 +36,11 @@ def refusal(directory: Path) -> str:
     return message
 
 
-def test_no_directory(tmp_path: Path) -> None:
-    assert "no such directory" in refusal(tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize("name", ["run.json", "rounds.parquet", "devices.parquet"])
 def test_a_missing_file_is_named(run: Path, name: str) -> None:
     (run / name).unlink()
     assert name in refusal(run)
+    assert "no such directory" in refusal(run / "nowhere")
 
 
 @pytest.mark.parametrize("name", ["run.json", "rounds.parquet", "devices.parquet"])
@@ -67,15 +59,10 @@ def test_other_content_is_refused(run: Path, name: str) -> None:
     assert name in refusal(run)
 
 
-def test_a_run_that_is_not_complete(run: Path) -> None:
-    edit(run, status="running")
-    assert "not complete" in refusal(run)
-
-
-@pytest.mark.parametrize("number", [0, 1, "2", None])
-def test_another_format(run: Path, number: object) -> None:
-    edit(run, format=number)
-    assert "format" in refusal(run)
+@pytest.mark.parametrize(("field", "value"), [("status", "running"), *(("format", x) for x in (0, 1, "2", None))])
+def test_another_format_and_a_run_that_is_not_complete(run: Path, field: str, value: object) -> None:
+    seal(run, **{field: value})
+    assert ("not complete" if field == "status" else "format") in refusal(run)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +119,8 @@ def numbered(run: Path, name: str, value: object) -> Path:
 
 def test_a_number_that_is_not_there(run: Path) -> None:
     assert "run.json: resolved.radio.link_margin: field required" in refusal(numbered(run, "radio.link_margin", ...))
-
-
-def test_a_constant_that_devices_do_not_share_is_in_the_table(run: Path) -> None:
-    assert "constants.parquet" in refusal(numbered(run, "alike.cycles", ...))
+    numbered(run, "radio.link_margin", 3.0)
+    assert "constants.parquet" in refusal(numbered(run, "alike.cycles", ...))  # where devices may differ
 
 
 def test_constants_are_there_and_of_every_device(run: Path) -> None:
@@ -162,34 +147,17 @@ def test_wrong_columns_are_named(run: Path, file: str, column: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["rounds", "devices"])
-def test_a_wrong_number_of_rows(run: Path, file: str) -> None:
+def test_a_wrong_number_of_rows_or_labels(run: Path, file: str) -> None:
     rewrite(run, file, lambda frame: frame.head(-1))
     assert "rows" in refusal(run)
-
-
-def test_label_lists_of_another_length(run: Path) -> None:
-    rewrite(run, "devices", lambda frame: frame.with_columns(pl.col("fresh_labels").list.head(2)))
-    assert "fresh_labels" in refusal(run)
+    if file == "devices":
+        rewrite(
+            run, file, lambda frame: pl.concat([frame, frame[:1]]).with_columns(pl.col("fresh_labels").list.head(2))
+        )
+        assert "fresh_labels" in refusal(run)
 
 
 @pytest.mark.parametrize("classes", [9, 2**63, 2**70])  # the latter two fit no integer of the tables
 def test_another_number_of_classes(run: Path, classes: int) -> None:
     numbered(run, "data.classes", classes)
     assert f"one entry per class ({classes})" in refusal(run)
-
-
-def test_flipped_bytes_of_run_json_never_crash(run: Path) -> None:
-    """Whatever a damaged disk returns: a report or one sentence, never another error."""
-    rng = random.Random(1)
-    whole = (run / "run.json").read_bytes()
-    refused = 0
-    for _ in range(200):
-        damaged = bytearray(whole)
-        for _ in range(rng.choice([1, 1, 20])):
-            damaged[rng.randrange(len(damaged))] = rng.choice(b'0123456789-.e"[]{},: x\xff')
-        (run / "run.json").write_bytes(damaged)
-        try:
-            str(verify(run))
-        except RunError:
-            refused += 1
-    assert refused > 0

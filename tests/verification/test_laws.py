@@ -11,6 +11,7 @@ from builders import small
 
 from feelstream import simulate, verify
 from feelstream.model.energy import Voltage
+from feelstream.policies.solvers import rations
 from feelstream.verification.findings import Report
 
 A72 = ("cpu.energy.kind=voltage", "cpu.profile=rk3399-a72", "cpu.frequency_hz=profile")
@@ -26,14 +27,8 @@ OTHERS = ("lyapunov", "greedy_energy", "ocean", "myopic_energy", "select_all")
 
 
 def checked(directory: Path, policy: str, *more: str, seed: int = 0, rounds: int = 12) -> Report:
-    changes = (
-        f"policy.name={policy}",
-        "policy.size=3",
-        f"system.rounds={rounds}",
-        "system.energy_budget_j=0.15",
-        *more,
-    )
-    return verify(simulate(small(*changes), seed).save(directory / f"run{seed}"))
+    usual = (f"policy.name={policy}", "policy.size=3", f"system.rounds={rounds}", "system.energy_budget_j=0.15")
+    return verify(simulate(small(*usual, *more), seed).save(directory / f"run{seed}"))
 
 
 @pytest.mark.slow
@@ -63,29 +58,19 @@ def test_devices_of_several_cores_and_batteries_agree(tmp_path: Path) -> None:
         assert report.ok, str(report)
 
 
-def colder(patch: pytest.MonkeyPatch) -> None:
-    """Volts of a hundredth less: what everyone spends, and nothing else."""
-    right = Voltage._volts
-    patch.setattr(Voltage, "_volts", lambda self, core, f_hz: 0.99 * right(self, core, f_hz))
-
-
-def leaks_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Voltage, "_leakage_of", lambda self, core: 0.0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wrong", "policy", "law"),
+    ("name", "wrong", "policy", "law"),
     [
-        (colder, "lyapunov", "interpolated"),
-        (colder, "lyapunov_joint", "discrete"),
-        (leaks_nothing, "lyapunov", "leaking"),
+        ("_volts", lambda right: lambda *of: 0.99 * right(*of), "lyapunov", "interpolated"),
+        ("_volts", lambda right: lambda *of: 0.99 * right(*of), "lyapunov_joint", "discrete"),
+        ("_leakage_of", lambda right: lambda *of: 0.0, "lyapunov", "leaking"),
     ],
 )
 def test_wrong_laws_are_seen(
-    wrong: Any, policy: str, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, wrong: Any, policy: str, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong(monkeypatch)
+    monkeypatch.setattr(Voltage, name, wrong(getattr(Voltage, name)))
     more = ("radio.noise_w_per_hz=1e-9",)  # sending is cheap, so that slow points are worth it
     report = checked(tmp_path, policy, *LAWS[law], *more, rounds=4)
     assert report.disagreement is not None
@@ -109,22 +94,17 @@ class Linear(EnergyLaw):
 '''
 
 
-def test_a_law_of_ones_own_runs_and_is_said_not_to_be_checked(tmp_path: Path) -> None:
+def test_a_law_of_ones_own_is_not_checked_and_what_it_spends_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN)
+    own = f"cpu.energy.kind={file}:Linear"
     for policy in ("lyapunov", *JOINT):
-        directory = tmp_path / policy
-        report = checked(directory, policy, f"cpu.energy.kind={file}:Linear", "system.energy_budget_j=0.3")
+        report = checked(tmp_path / policy, policy, own, "system.energy_budget_j=0.3")
         assert report.ok, str(report)
         assert any("user's own law" in sentence for sentence in report.not_checked)
-
-
-def test_a_budget_is_checked_whatever_the_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from feelstream.policies.solvers import rations
-
-    file = tmp_path / "own.py"
-    file.write_text(OWN)
     monkeypatch.setattr(rations, "left_j", lambda pace, system, t, spent_j: np.full(system.devices, np.inf))
-    report = checked(tmp_path, "balanced_joint", f"cpu.energy.kind={file}:Linear", "system.energy_budget_j=0.01")
+    report = checked(tmp_path, "balanced_joint", own, "system.energy_budget_j=0.01")
     assert report.disagreement is not None
     assert report.disagreement.rule.startswith("no device spends more than its budget")
