@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -189,3 +190,30 @@ def test_the_command_prints_what_the_run_says_of_itself(tmp_path: Path) -> None:
 def test_what_is_not_there_is_refused(round: int, device: int, level: str, sentence: str) -> None:
     with pytest.raises(RunError, match=sentence):
         simulate(small(*BUSY, f"trace.level={level}"), 1).explain(round, device)
+
+
+def test_every_term_says_on_which_side_it_speaks() -> None:
+    """What is lower in the minimised sum, or higher where it is subtracted, speaks for the device."""
+    run = simulate(small(*BUSY, "policy.V=auto"), 2)
+    sides = set()
+    for round, device in ((t, k) for t in (4, 6, 8) for k in range(8)):
+        contest, said = run.explain(round, device).contest, str(run.explain(round, device))
+        if contest is not None:
+            shown = {name: its - own for name, (own, its) in contest.terms.items()}
+            assert contest.ahead == pytest.approx({n: gap if n == "energy Q·E" else -gap for n, gap in shown.items()})
+            for name, ahead in contest.ahead.items():
+                side = "speaks for it" if ahead > 0 else "speaks against it" if ahead < 0 else "is equal"
+                assert re.search(rf"{re.escape(name)} [^;.]*(\.\d+[^;.]*)* {side}", said)
+                sides.add(side)
+    assert {"speaks for it", "speaks against it"} <= sides
+
+
+def test_where_nothing_would_change_a_decision_it_says_so() -> None:
+    """One device and one place: it is always scheduled, at any V and at any frequency of its narrow range."""
+    run = simulate(small("system.devices=1", "policy.size=1", "data.samples=40", "cpu.frequency_hz=[4e8, 4.1e8]"), 0)
+    assert "No other V up to a million times smaller or larger and no frequency" in str(run.explain(5, 0))
+
+
+def test_a_round_that_cannot_be_decided_again_says_so(tmp_path: Path) -> None:
+    simulate(small(*BUSY, *to_run("update_norm")).with_(policy=Asking()), 3).save(tmp_path / "run")
+    assert "What would change it is not known" in str(fs.read(tmp_path / "run").explain(6, 2))

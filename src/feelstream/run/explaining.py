@@ -21,6 +21,7 @@ from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.scenes import Scene, Scenes
 
 FAR = 1e6  # by which factor a setting is varied at most
+UNKNOWN = "the round cannot be decided again from what the trace holds"
 WEIGHTS = ("V", "price")  # settings of a policy that weigh its terms against each other
 
 
@@ -35,6 +36,7 @@ class Contest:
     rival: int | None
     margin: float  # by how much the decision was right; negative where the rule looks at more than these terms
     terms: dict[str, tuple[float, float]]  # of the device and of the rival, as shown
+    ahead: dict[str, float]  # by how much each term speaks for the device; negative: against it
     decisive: str | None  # the term that speaks most for the decision; None where none does
 
 
@@ -87,7 +89,8 @@ def explain(scenes: Scenes, round: int, device: int) -> Explanation:
         return explain_scene(scene, figures, device)
     policy, score = scenes.scenario_in(round).policy, rows["score"].cast(float).fill_null(np.nan).to_numpy()
     ranking = _by_score(policy, rows["feasible"].to_numpy(), score)
-    return _explained(policy, ranking, np.flatnonzero(rows["scheduled"].to_numpy()), figures, round, device)
+    said = _explained(policy, ranking, np.flatnonzero(rows["scheduled"].to_numpy()), figures, round, device)
+    return replace(said, text=f"{said.text} What would change it is not known: {UNKNOWN}.")
 
 
 def explain_scene(
@@ -99,7 +102,7 @@ def explain_scene(
     if not (with_thresholds and figures["available"] and scene.ranking(device)):
         return said
     found = thresholds(scene, device)
-    return replace(said, thresholds=found, text=" ".join([said.text, *_changes(found, said.scheduled)]))
+    return replace(said, thresholds=found, text=f"{said.text} {_changes(found, scene.policy, said.scheduled)}")
 
 
 def ranked(scene: Scene, device: int) -> Ranking | None:
@@ -184,14 +187,13 @@ def contest(ranking: Ranking, schedule: Ids, device: int) -> Contest | None:
         return None
     level = 0.0 if rival is None else float(total[rival])
     sign = 1.0 if member[device] else -1.0
-    terms, decisive, most = {}, None, 0.0
+    terms, ahead = {}, {}
     for term in ranking.terms:
         mine, its = float(term.values[device]), 0.0 if rival is None else float(term.values[rival])
         shown = -1.0 if term.subtracted else 1.0
-        terms[term.name] = (shown * mine, shown * its)
-        if sign * (its - mine) > most:
-            decisive, most = term.name, sign * (its - mine)
-    return Contest(own, rival, sign * (level - own), terms, decisive)
+        terms[term.name], ahead[term.name] = (shown * mine, shown * its), its - mine
+    decisive = max(ahead, key=lambda name: sign * ahead[name])
+    return Contest(own, rival, sign * (level - own), terms, ahead, decisive if sign * ahead[decisive] > 0 else None)
 
 
 def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
@@ -200,8 +202,7 @@ def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
     now = bool(np.isin(device, scene.decision.schedule))
     # Solving for frequencies and band takes a thousand times as long: fewer, wider steps.
     ratio, close = (4.0, 1e-3) if policy.fills_round else (2**0.25, 1e-9)
-    weights = {name: float(value) for name in WEIGHTS if isinstance(value := getattr(policy, name, None), int | float)}
-    ways = [(name, value, (value / FAR, value * FAR)) for name, value in weights.items() if 0 < value < np.inf]
+    ways = [(name, value, (value / FAR, value * FAR)) for name, value in varied(policy).items()]
     found: list[Threshold] = []
     for setting, present, limits in [*ways, ("f_hz", float(known.f_hz[device]), known.system.frequency_hz)]:
 
@@ -213,6 +214,12 @@ def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
                 late = setting == "f_hz" and not _changed(known, device, pair[0]).plan(planned).feasible[device]
                 found.append(Threshold(setting, *pair, too_slow=now and late))
     return tuple(found)
+
+
+def varied(policy: Policy) -> dict[str, float]:
+    """The settings that weigh the terms of a policy against each other, as far as they can be varied by a factor."""
+    weights = {name: value for name in WEIGHTS if isinstance(value := getattr(policy, name, None), int | float)}
+    return {name: float(value) for name, value in weights.items() if 0 < value < np.inf}
 
 
 def decided(scene: Scene, device: int, setting: str, value: float) -> Decision:
@@ -315,8 +322,10 @@ def _terms(against: Contest) -> str:
     """The decisive term first, then the others, of the device against the rival's."""
 
     def compared(name: str) -> str:
-        own, its = against.terms[name]
-        return f"{name} {number(own)}" if against.rival is None else f"{name} {number(own)} against {number(its)}"
+        (own, its), ahead = against.terms[name], against.ahead[name]
+        versus = "" if against.rival is None else f" against {number(its)}"
+        side = "speaks for it" if ahead > 0 else "speaks against it" if ahead < 0 else "is equal"
+        return f"{name} {number(own)}{versus} {side}"
 
     others = [compared(name) for name in against.terms if name != against.decisive]
     if against.decisive is None:
@@ -326,9 +335,11 @@ def _terms(against: Contest) -> str:
     return f"{decided}: {compared(against.decisive)}{rest}."
 
 
-def _changes(found: Sequence[Threshold], scheduled: bool) -> list[str]:
-    ways = [_way(threshold) for threshold in found]
-    return [f"It would {'drop out' if scheduled else 'be scheduled'} {listed(ways, last='or')}."] if ways else []
+def _changes(found: Sequence[Threshold], policy: Policy, scheduled: bool) -> str:
+    if ways := [_way(threshold) for threshold in found]:
+        return f"It would {'drop out' if scheduled else 'be scheduled'} {listed(ways, last='or')}."
+    others = [f"no other {name} up to a million times smaller or larger" for name in varied(policy)]
+    return f"N{listed([*others, 'no frequency in the range of its CPU'])[1:]} would change that."
 
 
 def _way(threshold: Threshold) -> str:
