@@ -33,7 +33,6 @@ LONGEST = (
     "flower/test_real_federations.py",
     "flower/test_loopback.py",
     "flower/test_processes.py",
-    "test_speed_benchmarks.py",
     "test_benchmarks.py",
     "docs/test_code_blocks.py",
     "experiment/test_killed.py",

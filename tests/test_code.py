@@ -32,7 +32,6 @@ class Mine(fs.Policy):
         return fs.Decision(ids[:1] if {uses} > 1 else ids[-1:], plan)
 """
 HELPERS = {"helper_of_mine.py": "from deeper_of_mine import W\n", "deeper_of_mine.py": "W = 1.0\n"}
-LOCAL = "def make(w):" + MINE.format(before="", within="", uses="w").replace("\n", "\n    ") + "\n    return Mine\n"
 
 
 def mine(uses: str, before: str = "", within: str = "pass") -> str:
@@ -238,17 +237,6 @@ def test_what_is_typed_in_beside_a_script_is_not_of_its_file(tmp_path: Path) -> 
     exec(compile(mine("2.0"), "<stdin>", "exec"), vars(sys.modules["__main__"]))
     typed = scenario.with_(policy=sys.modules["__main__"].Mine())
     assert without_file(typed) == ["__main__:Mine"]
-
-
-def test_no_run_of_a_class_that_a_function_made_is_used_again(there: Path) -> None:
-    """Its file does not say what the function was given."""
-    written(there, {"mine_of_test.py": LOCAL})
-    make = importlib.import_module("mine_of_test").make
-    scenario = small().with_(policy=make(1.0)())
-    assert without_file(scenario) == ["mine_of_test:make.<locals>.Mine"]
-    simulate_in(there / "run", scenario)
-    with pytest.raises(RunError, match=r"a finished run of mine_of_test:make\.<locals>\.Mine, which has no file"):
-        simulate_in(there / "run", small().with_(policy=make(2.0)()))
 
 
 POLICY = "import library\nimport own.numbers\nfrom own import words\nfrom . import near\n"

@@ -146,114 +146,66 @@ def test_fullest_takes_who_holds_most() -> None:
 """,
     )
     tests = {"docs/test_pages.py", "policies/test_rules.py", "testing/test_kinds.py", "test_plugins.py"}
-    tests |= {"test_promises.py", "environment/test_batteries.py"}
-    return "add a policy", tests, f"fullest or {FIELDS_PAGE}"
+    return "add a policy", tests | {"test_promises.py", "environment/test_batteries.py"}, f"fullest or {FIELDS_PAGE}"
+
+
+def with_a_run(copy: Copy, name: str, test: str, setting: str) -> set[str]:
+    """Pages are made anew, and a test is added in which a run with what is new verifies; the tests that must pass."""
+    copy.python("docs/make_scenario.py")
+    copy.append(
+        f"tests/{test}",
+        f"""
+def test_a_run_with_{name}_verifies() -> None:
+    import feelstream as fs
+    from builders import verified
+
+    verified(fs.simulate(fs.preset("tiny", ["{setting}={name}", "learning.engine=none"])))
+""",
+    )
+    return {"docs/test_pages.py", test, "testing/test_kinds.py", "test_promises.py"}
+
+
+LARGER = '''def larger(amount: Reals, dissimilarity: Reals) -> Reals:
+    """I_k = max(amount_k, dissimilarity_k)."""
+    return np.maximum(amount, dissimilarity)
+
+
+METRICS: Kind'''
 
 
 def a_metric(copy: Copy) -> Tried:
     copy.change(
         "src/feelstream/model/importance.py",
-        (
-            "METRICS: Kind",
-            '''def larger(amount: Reals, dissimilarity: Reals) -> Reals:
-    """I_k = max(amount_k, dissimilarity_k)."""
-    return np.maximum(amount, dissimilarity)
-
-
-METRICS: Kind''',
-        ),
+        ("METRICS: Kind", LARGER),
         ('"dissimilarity": dissimilarity_only}', '"dissimilarity": dissimilarity_only, "larger": larger}'),
         ("combined, amount, dissimilarity, or file.py", "combined, amount, dissimilarity, larger, or file.py"),
     )
-    copy.change(
-        "src/feelstream/verification/rounds.py",
-        ('    "amount": lambda', '    "larger": np.maximum,\n    "amount": lambda'),
-    )
+    rules = "src/feelstream/verification/rounds.py"
+    copy.change(rules, ('    "amount": lambda', '    "larger": np.maximum,\n    "amount": lambda'))
     copy.append("docs/model.md", "\n`larger` is the greater of both.\n")
-    copy.python("docs/make_scenario.py")
-    copy.append(
-        "tests/model/test_importance.py",
-        """
-def test_the_larger_metric_verifies(tmp_path) -> None:
-    import feelstream as fs
-
-    run = fs.simulate(fs.preset("tiny", ["policy.metric=larger", "learning.engine=none"]))
-    assert fs.verify(run.save(tmp_path / "run")).ok
-""",
-    )
-    tests = {"docs/test_pages.py", "model/test_importance.py", "testing/test_kinds.py", "test_promises.py"}
+    tests = with_a_run(copy, "larger", "model/test_importance.py", "policy.metric")
     return "add a metric", tests, f"larger or {FIELDS_PAGE}"
 
 
-def a_buffer(copy: Copy) -> Tried:
-    copy.change(
-        "src/feelstream/data/streaming/buffers.py",
-        (
-            "BUFFERS = ",
-            '''class Latest(Interval):
-    """Keep the last arrival of each device."""
-
-    @property
-    def most_held(self) -> int | None:
-        return 1
-
-    def expire(self, state: Nested, devices: Ints, counts: Ints) -> Items:
-        return drop_below(state, devices, state["hi"][devices] - 1)
-
-
-BUFFERS = ''',
-        ),
-        ('"use_once": UseOnce}', '"use_once": UseOnce, "latest": Latest}'),
-    )
-    copy.change("docs/model.md", ("emptied when the device has transmitted", "emptied by its use; `latest`"))
-    copy.python("docs/make_scenario.py")
-    copy.append(
-        "tests/data/streaming/test_buffers.py",
-        """
-def test_a_run_with_the_latest_verifies(tmp_path) -> None:
-    import feelstream as fs
-
-    run = fs.simulate(fs.preset("tiny", ["data.buffer.kind=latest", "learning.engine=none"]))
-    assert run.devices["stored"].max() == 1
-    assert fs.verify(run.save(tmp_path / "run")).ok
-""",
-    )
-    tests = {"docs/test_pages.py", "data/streaming/test_buffers.py", "testing/test_kinds.py", "test_promises.py"}
-    return "add a buffer", tests, f"latest or {FIELDS_PAGE}"
-
-
-def an_energy_law(copy: Copy) -> Tried:
-    copy.change(
-        "src/feelstream/model/energy.py",
-        (
-            "ENERGY_LAWS = ",
-            '''class Linear(EnergyLaw):
+LINEAR = '''class Linear(EnergyLaw):
     """E = λ c f · 1 GHz, λ = cpu.power_coefficient: power grows as f²."""
 
     def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
         return cpus.power_coefficient * cycles * f_hz * 1e9
 
 
-ENERGY_LAWS = ''',
-        ),
+ENERGY_LAWS = '''
+
+
+def an_energy_law(copy: Copy) -> Tried:
+    copy.change(
+        "src/feelstream/model/energy.py",
+        ("ENERGY_LAWS = ", LINEAR),
         ('"voltage": Voltage}', '"voltage": Voltage, "linear": Linear}'),
     )
-    copy.change(
-        "docs/energy-laws.md",
-        ("| `voltage` |", "| `linear` | $E = \\lambda c f$ · 1 GHz | an example |\n| `voltage` |"),
-    )
-    copy.python("docs/make_scenario.py")
-    copy.append(
-        "tests/model/test_energy_laws.py",
-        """
-def test_a_run_under_the_linear_law_verifies(tmp_path) -> None:
-    import feelstream as fs
-
-    run = fs.simulate(fs.preset("tiny", ["cpu.energy.kind=linear", "learning.engine=none"]))
-    assert fs.verify(run.save(tmp_path / "run")).ok
-""",
-    )
-    tests = {"docs/test_pages.py", "model/test_energy_laws.py", "testing/test_kinds.py", "test_promises.py"}
+    row = "| `linear` | $E = \\lambda c f$ · 1 GHz | an example |\n"
+    copy.change("docs/energy-laws.md", ("| `voltage` |", f"{row}| `voltage` |"))
+    tests = with_a_run(copy, "linear", "model/test_energy_laws.py", "cpu.energy.kind")
     return "add an energy law", tests, f"linear or {FIELDS_PAGE}"
 
 
@@ -347,26 +299,11 @@ def a_report_section(copy: Copy) -> Tried:
     return "add a report section", {"report/html/test_page.py"}, "single_run_has_a_report"
 
 
-def an_option(copy: Copy) -> Tried:
-    line = "    as_json: JsonOption = False,\n"
-    option = '    loud: Annotated[bool, typer.Option("--loud", help="In capitals.")] = False,\n'
-    copy.change("src/feelstream/cli/check.py", (line, line + option))
-    copy.append(
-        "tests/cli/test_cli.py",
-        """
-def test_check_may_be_loud(feelstream: Command) -> None:
-    assert "--loud" in feelstream("check", "--help")[1]
-    assert feelstream("check", "keep", "--loud")[0] == 0
-""",
-    )
-    return "add a CLI option", {"cli/test_cli.py", "cli/test_lazy.py"}, "loud or each_command"
-
-
 @pytest.mark.nightly
 def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
     everything, words = set[str](), list[str]()
-    for adding in (a_column, a_policy, a_metric, a_buffer, an_energy_law, an_evaluator, a_report_section, an_option):
+    for adding in (a_column, a_policy, a_metric, an_energy_law, an_evaluator, a_report_section):
         row, tests, chosen = adding(copy)
         copy.touched_only(row)
         everything |= tests

@@ -11,7 +11,7 @@ import numpy as np
 import odd_plugins as odd
 import polars as pl
 import pytest
-from builders import devices_of, small
+from builders import found_in, small, verified
 from sealing import seal
 from small_plans import in_process
 
@@ -38,8 +38,7 @@ def test_a_run_with_an_odd_buffer_verifies_and_is_read_without_its_code(
     scenario = scenario.with_(buffer=buffer)
     run = simulate_in(tmp_path / "run", scenario, 1)
     assert run.rounds["transmitted"].sum() > 5
-    report = fs.verify(tmp_path / "run")
-    assert report.ok, str(report)
+    verified(run)
     stored = fs.read(tmp_path / "run").scenario.data.buffer
     assert stored.plugin_promises() == buffer.plugin_promises()
     assert isinstance(stored, Inert) == (type(buffer) is not UseOnce)
@@ -66,18 +65,13 @@ def test_measures_understand_a_subclass_and_a_stored_one(tmp_path: Path) -> None
     arms = tuple(Arm(label, small(f"data.buffer.kind={kind}", "system.rounds=20")) for label, kind in kinds.items())
     in_process(Plan("three", arms, (0,)), tmp_path)
     results = load_results(tmp_path)
-    used = {row["arm"]: row["data_used"] for row in _resources(results).to_dicts()}
+    used: dict[str, Any] = {
+        arm.label: participation(results.devices(arm.label, 0, COLUMNS), arm.scenario)["data_used"]
+        for arm in results.plan.arms
+    }
     assert isinstance(results.plan.arm("theirs").scenario.data.buffer, Inert)
     assert used["ours"] == used["theirs"] > 0
     assert used["few"] is None  # what it discards unseen no table tells
-
-
-def _resources(results: Any) -> pl.DataFrame:
-    rows = [
-        {"arm": arm.label} | participation(results.devices(arm.label, 0, COLUMNS), arm.scenario)
-        for arm in results.plan.arms
-    ]
-    return pl.DataFrame(rows)
 
 
 class Boast(Fifo):
@@ -91,11 +85,9 @@ class Boast(Fifo):
         return None
 
 
-def test_a_promise_that_is_not_kept_is_found(tmp_path: Path) -> None:
+def test_a_promise_that_is_not_kept_is_found() -> None:
     run = fs.simulate(small("system.rounds=20", "data.arrivals.kind=poisson").with_(buffer=Boast()), 1)
-    found = fs.verify(run.save(tmp_path / "run")).disagreement
-    assert found is not None
-    assert found.rule.startswith("where nothing is deleted")
+    assert found_in(run).rule.startswith("where nothing is deleted")
 
 
 def test_a_stored_plugin_without_promises_makes_none(tmp_path: Path) -> None:
@@ -117,17 +109,8 @@ class HalfBand(Random):
         return replace(spent, bandwidth_share=half, t_tr_s=spent.t_tr_s * 2, e_tr_j=spent.e_tr_j * 2)
 
 
-def test_a_policy_with_its_own_transmit_verifies(tmp_path: Path) -> None:
+def test_a_policy_with_its_own_transmit_verifies() -> None:
     run = fs.simulate(small("system.rounds=12").with_(policy=HalfBand(size=2)), 1)
-    path = run.save(tmp_path / "run")
-    report = fs.verify(path)
-    assert report.ok, str(report)
-    assert "how the band was split, beyond physics" in str(report)
-    for column, factor, rule in (
-        ("bandwidth_share", 5.0, "no more than the whole band"),
-        ("e_tr_j", -1.0, "e_tr_j is not negative"),
-    ):
-        devices_of(run).with_columns(pl.col(column) * factor).write_parquet(path / "devices.parquet")
-        found = fs.verify(seal(path)).disagreement
-        assert found is not None
-        assert found.rule.startswith(rule)
+    assert "how the band was split, beyond physics" in str(verified(run))
+    assert found_in(run, pl.col("bandwidth_share") * 5).rule.startswith("no more than the whole band")
+    assert found_in(run, -pl.col("e_tr_j")).rule.startswith("e_tr_j is not negative")

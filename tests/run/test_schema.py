@@ -17,13 +17,15 @@ import pytest
 
 import feelstream as fs
 from feelstream import columns
-from feelstream.columns import DEVICE_COLUMNS, FACTS, SPENT, Column, columns_of
+from feelstream.columns import DEVICE_COLUMNS, FACTS, ROUND_COLUMNS, SPENT, Column, columns_of
+from feelstream.display.quantities import MEASURES, QUANTITIES
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("schema.json")
 MAKER = runpy.run_path(str(ROOT / "docs" / "make_trace.py"))
 TABLES: dict[str, dict[str, Column]] = MAKER["TABLES"]
 UNITS = {"_j": "J", "_s": "s", "_hz": "Hz", "_w": "W"}
+SHOWN_IN = {"_j": "mJ", "_hz": "GHz"}  # what people read
 
 
 def stated() -> dict[str, Any]:
@@ -118,6 +120,15 @@ def test_the_format_is_the_same_everywhere() -> None:
     wrong = against_the_last_format(golden) + against_their_names()
     wrong += against_the_page() + against_what_is_written()
     assert not wrong, "\n".join(["", *wrong])
+
+
+def test_what_is_shown_is_there_and_a_dimension_has_one_unit() -> None:
+    tables = {"rounds": ROUND_COLUMNS, "devices": DEVICE_COLUMNS}
+    for quantity in QUANTITIES.values():
+        assert quantity.table == "runs" or quantity.name in MEASURES or quantity.name in tables[quantity.table]
+        unit = next((unit for ending, unit in SHOWN_IN.items() if quantity.name.endswith(ending)), quantity.unit)
+        assert (quantity.unit, quantity.scale) == (unit, {"mJ": 1e3, "%": 100.0, "GHz": 1e-9}.get(unit, 1.0))
+    assert [name for name, column in ROUND_COLUMNS.items() if column.when and name not in MEASURES] == []
 
 
 def test_a_column_added_in_one_place_alone_is_told(monkeypatch: Any) -> None:
