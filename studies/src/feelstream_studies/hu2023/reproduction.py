@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from feelstream.studies.pages import composite, markdown
-from feelstream.studies.results import curves, number
+from feelstream.studies.pages import markdown, panel_figures
+from feelstream.studies.results import number
 from feelstream_studies import tables
 from feelstream_studies.hu2023 import one_screen, paper
 from feelstream_studies.hu2023.judgments import FITTED, SPECIFICATIONS, TEXT, curves_of, judgments, read_runs
@@ -47,9 +47,9 @@ def page(docs: Path) -> str:
 
 def pictures(docs: Path) -> dict[str, Figure]:
     """Figures 1 to 3 by the text."""
-    rounds = curves_of(read_runs(docs / RUNS), TEXT)
-    figures = {key: paper.FIGURES[key] for key in ("fig1", "fig2", "fig3")}
-    return {key: composite(figure, curves([figure], rounds)) for key, figure in figures.items()}
+    figures = [paper.FIGURES[key] for key in ("fig1", "fig2", "fig3")]
+    drawn = panel_figures(figures, curves_of(read_runs(docs / RUNS), TEXT))
+    return {name: picture for name, picture in drawn if name in paper.FIGURES}
 
 
 def readme(text: str, docs: Path) -> str:
