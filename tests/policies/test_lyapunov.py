@@ -1,22 +1,25 @@
-"""The scheduler against brute force over all subsets of devices, written from the model's rules."""
+"""The scheduler against brute force over all subsets of devices, written from the model's rules; and V = auto."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
-from builders import observation, system
+from builders import devices_of, observation, small, system
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from feelstream.errors import PluginError
-from feelstream.policies import Lyapunov
+from feelstream import preset, simulate, verify
+from feelstream.errors import PluginError, ScenarioError
 from feelstream.policies.base import Observation
+from feelstream.policies.lyapunov import PLACES, Lyapunov, first_backlog_j, weight_j2
+from feelstream.run import Run
 
 Cardinality = Literal["exact", "cap", "free"]
 METRICS = ("combined", "amount", "dissimilarity")
@@ -143,18 +146,6 @@ def test_ties_fall_uniformly(cardinality: Cardinality) -> None:
     assert chisquare(drawn[[1, 2, 4, 5, 6]]).pvalue > 1e-3
 
 
-def test_free_plans_the_size_it_chose() -> None:
-    seen = observation(system(5), queue_j=np.array([0.0, 0.0, 1e6, 1e6, 1e6]))
-    decision = Lyapunov(size=5, cardinality="free").select({}, seen, np.random.default_rng(0))
-    assert decision.plan.n == len(decision.schedule) == 2
-
-
-def test_nobody_is_scheduled_where_nobody_can() -> None:
-    seen = observation(system(3), available=np.zeros(3, bool))
-    for cardinality in ("exact", "cap", "free"):
-        assert choose(seen, 0.05, 2, cardinality, "combined") == ()
-
-
 @pytest.mark.parametrize("gives", ["[1.0]", "amount * float('nan')", "amount + 1e308"])
 def test_a_metric_must_give_a_finite_number_per_device(tmp_path, gives: str) -> None:
     file = tmp_path / "mine.py"
@@ -169,3 +160,55 @@ def test_a_score_of_nothing_is_no_reason_to_schedule(cardinality: Cardinality, s
     """Empty queues and nothing fresh: every score is 0, so only `exact` schedules anybody."""
     nothing = {"fresh": np.zeros(3, np.int64), "fresh_labels": np.zeros((3, 10), np.int32)}
     assert len(choose(observation(system(3), **nothing), 0.05, 2, cardinality, "combined")) == scheduled
+
+
+AUTO = ["learning.engine=none", "data.dataset=synthetic", "policy.cardinality=cap", "policy.V=auto"]
+
+
+def energies(run: Run) -> np.ndarray:
+    """(T, K)"""
+    table = devices_of(run)
+    return (table["e_cmp_j"] + table["e_tr_j"]).to_numpy().reshape(run.scenario.system.rounds, -1)
+
+
+def test_weight_and_backlog_by_hand() -> None:
+    """40 devices of 0.5 mJ, 2 places: 10 mJ a place, 20 places: 0.2 J, V = 20·10⁻⁴ J²; V·q0 is the backlog."""
+    of = system(40)
+    assert first_backlog_j(of, 2) == pytest.approx(0.2)
+    assert weight_j2(of, 2) == pytest.approx(2e-3)
+    assert weight_j2(of, 2) / 0.01 == pytest.approx(first_backlog_j(of, 2))
+    assert Lyapunov(V="auto").init(of)["backlog_j"] == pytest.approx(0.2)
+    assert Lyapunov(V=0.3).init(of) == {}
+    with pytest.raises(ScenarioError, match="auto needs an energy budget"):
+        simulate(small("policy.V=auto", "system.energy_budget_j=0.0"))
+
+
+@pytest.mark.parametrize("cardinality", ["cap", "exact", "free"])
+def test_the_promise_holds_on_every_path_and_verify_checks_it(cardinality: str, tmp_path: Path) -> None:
+    """The fleet's queue, computed here from the energies alone, bounds what the fleet spends."""
+    run = simulate(preset("paper-iid", [*AUTO, f"policy.cardinality={cardinality}"]))
+    spent, granted = energies(run).sum(axis=1), 40 * 5e-4
+    z = start = PLACES * granted / 2
+    for joules in spent:
+        z = max(z + joules - granted, 0.0)
+    assert spent.mean() <= granted + (z - start) / len(spent) + 1e-12
+    report = verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+
+
+def test_the_budget_is_kept_where_a_fixed_weight_needs_thousands_of_rounds() -> None:
+    """Forty rounds, at most two devices: within PLACES/(nT) = ¼ of the budget; V = 0.05 spends ten times as much."""
+    auto, fixed = (
+        np.mean([energies(simulate(preset("paper-iid", [*AUTO, f"policy.V={V}"]), seed)).mean() for seed in range(3)])
+        for V in ("auto", "0.05")
+    )
+    assert 0.5 * 5e-4 < auto < 1.25 * 5e-4
+    assert fixed > 10 * 5e-4
+
+
+def test_a_fleet_that_forgets_its_queue_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lyapunov, "update", lambda self, state, outcome: state)
+    run = simulate(small("policy.V=auto", "policy.cardinality=cap"))
+    found = verify(run.save(tmp_path / "run")).disagreement
+    assert found is not None
+    assert found.field == "score"

@@ -6,21 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
+from builders import devices_of
 
 from feelstream import preset, simulate
 from feelstream.errors import ScenarioError
-from feelstream.experiment.replaying import ask_again
 from feelstream.model.system import System
-from feelstream.policies import lyapunov_joint
 from feelstream.policies.base import Observation
 from feelstream.policies.laws import broken_law
 from feelstream.policies.lyapunov import Lyapunov
 from feelstream.policies.lyapunov_joint import LyapunovJoint
-from feelstream.policies.solvers import joint
-from feelstream.policies.solvers.allocation import Allocation
-from feelstream.policies.solvers.devices import Devices, least_power_w
 from feelstream.policies.solvers.joint import admit, weights
 from feelstream.policies.solvers.modes import allocate
 from feelstream.run import Run
@@ -69,29 +64,6 @@ def test_planned_energy_is_never_above_equal_shares_at_full_frequency(stress: bo
         assert (seen.queue_j[ids] * ours).sum() <= (seen.queue_j[ids] * theirs).sum() * (1 + 1e-12)
         compared += 1
     assert compared >= 30
-
-
-@pytest.mark.parametrize("stress", [False, True])
-def test_sending_is_never_dearer_than_with_equal_shares(stress: bool) -> None:
-    """At the true gains, at the same frequencies and for the devices that the plain rule lets through."""
-    rng = np.random.default_rng(6)
-    compared = 0
-    for _ in range(60):
-        seen = observation(rng, stress=stress)
-        decision = Lyapunov(size=4).select({}, seen, rng)
-        ids = decision.schedule
-        gain = seen.beta[ids] * rng.standard_exponential(len(ids))
-        policy = LyapunovJoint(size=4)
-        plain = Lyapunov(size=4).transmit(seen, decision, gain)
-        if not plain.sent.any():
-            continue
-        some = replace(decision, schedule=ids[plain.sent], f_hz=seen.f_hz[ids][plain.sent])
-        ours = policy.transmit(seen, some, gain[plain.sent])
-        assert ours.sent.all()
-        weight = weights(seen)[ids[plain.sent]]
-        assert (weight * ours.e_tr_j).sum() <= (weight * plain.e_tr_j[plain.sent]).sum() * (1 + 1e-12)
-        compared += 1
-    assert compared >= 20
 
 
 @pytest.mark.slow
@@ -143,15 +115,6 @@ def test_free_is_the_best_of_all_sizes() -> None:
         assert totals[len(free.schedule)] == pytest.approx(min(totals.values()), rel=1e-9)
         sizes.add(len(free.schedule))
     assert len(sizes) >= 3
-
-
-def test_nobody_can_be_scheduled() -> None:
-    seen = observation(np.random.default_rng(1))
-    seen = replace(seen, available=np.zeros(12, bool))
-    policy = LyapunovJoint(size=2)
-    decision = policy.select({}, seen, np.random.default_rng(0))
-    assert len(decision.schedule) == 0
-    assert len(policy.transmit(seen, decision, np.zeros(0)).sent) == 0
 
 
 def test_admission_by_hand() -> None:
@@ -211,90 +174,18 @@ def run(name: str, *changes: str) -> Run:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_runs_verify(name: str, tmp_path: Path) -> None:
-    report = verify(run(name).save(tmp_path / "run"))
+    played = run(name)
+    report = verify(played.save(tmp_path / "run"))
     assert report.ok, str(report)
-
-
-def test_the_stressed_runs_meet_what_they_are_for(stressed: Run) -> None:
-    rounds = stressed.rounds
-    assert (rounds["transmitted"] < rounds["scheduled"]).sum() >= 2
-    assert run("stress-free").rounds["planned"].n_unique() >= 2
-
-
-# What a change is reported as: one of those that do not fit one another.
-CHANGES = {
-    "bandwidth_share": (1.001, "t_tr_s"),
-    "power_w": (1.00001, "t_tr_s"),
-    "t_cmp_s": (1.01, "e_cmp_j"),
-    "e_cmp_j": (1.00001, "e_cmp_j"),
-    "e_tr_j": (0.99999, "e_tr_j"),
-    "t_tr_s": (0.999, "t_tr_s"),
-}
-
-
-@pytest.fixture(scope="module")
-def stressed() -> Run:
-    return run("stress")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("column", CHANGES)
-def test_a_changed_value_is_seen(column: str, stressed: Run, tmp_path: Path) -> None:
-    """Of one transmitter, in the field, the round and the device where it was changed."""
-    factor, named = CHANGES[column]
-    table = stressed.devices
-    assert table is not None
-    row = int(np.flatnonzero(table["transmitted"].to_numpy())[5])
-    values = table[column].to_list()
-    values[row] *= factor
-    changed = replace(stressed, devices=table.with_columns(pl.Series(column, values, pl.Float64)))
-    found = verify(changed.save(tmp_path / "run")).disagreement
-    assert found is not None
-    assert found.field == named
-    assert (found.round, found.device) == (table["round"][row], table["device"][row])
-
-
-@pytest.mark.slow
-def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Consistent runs of a wrong rule, another set, equal shares, full frequency: when the right one is asked again."""
-
-    def second_best(self: LyapunovJoint, devices, worth, n, candidates, order):
-        ids = np.flatnonzero(candidates)
-        chosen = ids[np.argsort(-worth[ids])[1 : n + 1]]
-        return np.sort(chosen), 0.0
-
-    def hurried(devices: Devices) -> Allocation:
-        answer = allocate(devices)
-        return replace(answer, sending_s=answer.sending_s * 1.01) if devices.computes else answer
-
-    def equal(devices: Devices) -> Allocation:
-        answer = allocate(devices)
-        if devices.computes:
-            return answer
-        share = np.full(devices.weight.shape, 1 / devices.weight.shape[-1])
-        return replace(answer, share=share, power_w=least_power_w(devices, devices.sending_s, share))
-
-    for name, where, attribute, wrong, seen in (
-        ("exact", LyapunovJoint, "_choose", second_best, "scheduled: stored"),
-        ("stress", lyapunov_joint, "allocate", hurried, "t_cmp_s: stored"),
-        ("stress", joint, "allocate", equal, "bandwidth_share: stored"),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(where, attribute, wrong)
-            path = run(name, "radio.fading=none").save(tmp_path / attribute / seen)
-        assert verify(path).ok
-        difference = ask_again(path).difference
-        assert difference is not None
-        assert seen in difference
-    assert ask_again(run("stress").save(tmp_path / "right")).ok
+    if name == "stress":  # or the others would prove little
+        assert (played.rounds["transmitted"] < played.rounds["scheduled"]).sum() >= 2
+    assert name != "stress-free" or played.rounds["planned"].n_unique() >= 2
 
 
 @pytest.mark.parametrize("name", ["floors", "stress-floors"])
 def test_no_device_computes_more_slowly_than_its_lowest_frequency(name: str) -> None:
     """At 0.4 GHz and more, computing takes 1.05 s of 4 s at most; without the floor it would be stretched to 3.9 s."""
-    table = run(name).devices
-    assert table is not None
-    busy = table.filter(table["scheduled"])["t_cmp_s"].to_numpy()
+    busy = devices_of(run(name)).filter("scheduled")["t_cmp_s"].to_numpy()
     assert (419328000 / busy >= 4e8 * (1 - 1e-12)).all()
 
 

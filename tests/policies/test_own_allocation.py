@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from builders import small
+from builders import devices_of, small
 from sealing import seal
 
 import feelstream as fs
@@ -129,8 +129,7 @@ def test_what_physics_forbids_is_named(fields: tuple[str, ...], name: str, tmp_p
         run_of(wrong(size=3), *fields)
     run = run_of(Free(size=3), *fields)
     path = run.save(tmp_path / "run")
-    assert run.devices is not None
-    spoilt_table(run.devices, factors).write_parquet(path / "devices.parquet")
+    spoilt_table(devices_of(run), factors).write_parquet(path / "devices.parquet")
     found = fs.verify(seal(path)).disagreement
     assert found is not None
     assert rule in found.rule
@@ -153,8 +152,7 @@ class Slower(Random):
 
 def test_a_chosen_frequency_acts_without_an_own_transmit(tmp_path: Path) -> None:
     run = run_of(Slower())
-    assert run.devices is not None
-    on = run.devices.filter(pl.col("scheduled"))
+    on = devices_of(run).filter(pl.col("scheduled"))
     used = small().cpu.cycles / on["t_cmp_s"].to_numpy()
     assert (used <= on["f_hz"].to_numpy() * (1 + 1e-9)).all()
     assert (used < on["f_hz"].to_numpy() * 0.9).any()
@@ -164,27 +162,13 @@ def test_a_chosen_frequency_acts_without_an_own_transmit(tmp_path: Path) -> None
         run_of(Slower(factor=3.0))
 
 
-class Crowd(Random):
-    """Plans for one device and schedules all that are feasible then."""
-
-    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
-        plan = observation.plan(1)
-        return Decision(np.flatnonzero(plan.feasible), plan)
-
-
-def test_more_devices_than_planned_are_refused() -> None:
-    with pytest.raises(PluginError, match="planned for 1 devices and scheduled"):
-        run_of(Crowd())
-
-
 def test_the_published_example_runs_and_verifies(tmp_path: Path) -> None:
     """Slow devices that equal shares would leave out take part, and all who send finish together."""
     fields = ["policy.name=examples/my_allocation.py:FinishTogether", "learning.engine=none", "system.rounds=15"]
     run = fs.simulate(fs.preset("stress", fields), 1)
-    assert run.devices is not None
     report = fs.verify(run.save(tmp_path / "run"))
     assert report.ok, str(report)
-    ends = run.devices.filter(pl.col("transmitted")).with_columns(end=pl.col("t_cmp_s") + pl.col("t_tr_s"))
+    ends = devices_of(run).filter(pl.col("transmitted")).with_columns(end=pl.col("t_cmp_s") + pl.col("t_tr_s"))
     spread = ends.group_by("round").agg((pl.col("end").max() - pl.col("end").min()).alias("spread"))["spread"]
     assert spread.max() < 1e-6  # pyright: ignore[reportOperatorIssue]
     shares = ends.group_by("round").agg(pl.col("bandwidth_share").sum())["bandwidth_share"].to_numpy()

@@ -9,7 +9,6 @@ import pytest
 from builders import alike, observe
 from scipy.optimize import LinearConstraint, minimize
 
-from feelstream.learning.server.base import InverseProbability, UpdateContext
 from feelstream.policies.gradient_norm import GradientNorm, drawn, probabilities
 from feelstream.policies.update_norm import UpdateNorm
 
@@ -85,21 +84,3 @@ def test_a_better_channel_and_a_larger_gradient_are_drawn_more_often() -> None:
     assert p is not None
     assert p[2] > p[0] == p[3] > p[1] > 0
     assert p[4:].tolist() == [0, 0]  # a gradient of 0, and no report
-
-
-def test_with_inverse_probabilities_the_mean_over_draws_is_everyones() -> None:
-    """Over 3,000 draws, within 5 standard errors in each of 4 parameters."""
-    draw = rng(5)
-    updates, stored = draw.normal(size=(6, 4)).astype(np.float32), np.arange(1, 7) * 10
-    seen = observe(SMALL, 1, stored=stored, reports={"gradient_norm": draw.exponential(size=6), "gain": np.ones(6)})
-    found = np.empty((3000, 4))
-    p = GradientNorm(size=2).select({}, seen, rng()).probability
-    assert p is not None
-    for i in range(3000):
-        ids = drawn(p, rng(i))
-        context = UpdateContext(
-            1, 9, 6, ids, stored[ids], np.ones(len(ids)), p[ids], float(stored.sum()), np.zeros(len(ids), np.int64)
-        )
-        found[i], _ = InverseProbability().step(np.zeros(4, np.float32), updates[ids], context, {}, draw)
-    wanted = (stored[:, None] * updates).sum(axis=0) / stored.sum()
-    assert (np.abs(found.mean(axis=0) - wanted) < 5 * found.std(axis=0) / np.sqrt(3000)).all()

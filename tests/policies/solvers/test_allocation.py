@@ -11,7 +11,7 @@ from problems import KINDS, problem
 from scipy.optimize import minimize, minimize_scalar
 
 from feelstream.policies.solvers.allocation import allocate, alone_j
-from feelstream.policies.solvers.devices import Devices, falling_root, least_power_w
+from feelstream.policies.solvers.devices import Devices, least_power_w
 
 
 def plain_energies_j(d: Devices, tau: np.ndarray, rho: np.ndarray) -> np.ndarray:
@@ -211,16 +211,3 @@ def test_with_computing_done_all_the_time_left_is_used() -> None:
         found: Any = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
         best = min(found.fun, total(low), total(high))
         assert float((d.weight * solved.energy_j).sum()) == pytest.approx(best, rel=1e-6)
-
-
-def test_falling_root_needs_few_steps_and_keeps_to_the_bracket() -> None:
-    calls = 0
-
-    def steep(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        nonlocal calls
-        calls += 1
-        return np.exp(-u) - np.array([1e-8, 1.0, 1e8, 1e-300]), -np.exp(-u)
-
-    root = falling_root(steep, np.full(4, -5.0), np.full(4, 30.0))
-    np.testing.assert_allclose(root, [8 * np.log(10), 0.0, -5.0, 30.0], atol=1e-9)
-    assert calls <= 100
