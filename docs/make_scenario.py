@@ -1,4 +1,4 @@
-"""Write docs/scenario.md from the settings themselves, so that the page cannot disagree with the program.
+"""Write docs/reference/scenario.md from the settings themselves, so that the page cannot disagree with the program.
 
 python docs/make_scenario.py
 """
@@ -15,28 +15,18 @@ from feelstream.scenario import Scenario
 from feelstream.scenario.fields import kinds
 from feelstream.scenario.files import presets
 
-PAGE = Path(__file__).with_name("scenario.md")
+PAGE = Path(__file__).with_name("reference") / "scenario.md"
 
 INTRODUCTION = """\
-# The scenario file
+# Scenario fields
 
 Made by `python docs/make_scenario.py`; do not edit by hand.
 
-A scenario is a TOML file with the tables below. Every field may be left out: it then has the default shown, which is
-the paper's value wherever the paper gives one. Units are SI. Unknown fields, wrong types, values out of range and
-combinations that cannot work (more scheduled devices than devices, an update that can never fit a round) are refused
-with one sentence that names the field.
-
-    feelstream presets paper-iid > my.toml     # a preset with every field, to edit
-    feelstream run my.toml --set policy.V=0.2  # any field can be overridden on the command line
-
-`--set` takes the value as the field's type: text needs no quotes, lists are written `[1, 2]`, infinity is `inf`.
-Switching a table to another name (`--set policy.name=random`) keeps the fields that both know and drops the others.
-Paths are relative to the directory in which the command is given.
-
-The last column is what a field accepts by itself, to the last digit. The far ends are where numbers stop meaning
-anything; `V` may be `inf` besides. What fields must keep together (energies of at most 1e100 J, a mean SNR between
-1e-100 and 1e100, …) is reported when a scenario is read.
+A scenario is a TOML file with these tables ([how to make one](../how-to/scenario.md)). A field that is left out has the
+default shown, which is the paper's value if the paper gives one. Units are SI, paths are relative to the directory in
+which the command is given. The last column is what a field accepts by itself; `V` may also be `inf`. What fields must
+keep together, such as a mean SNR between 1e-100 and 1e100, is checked when a scenario is read, and a wrong value is
+refused with one sentence.
 """
 
 TABLES = {

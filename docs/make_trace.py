@@ -1,4 +1,4 @@
-"""Write the tables of docs/trace.md from the columns themselves, so that the page cannot disagree with the program.
+"""Write the tables of docs/reference/trace.md from the columns, so that the page cannot disagree with the program.
 
 python docs/make_trace.py
 """
@@ -13,7 +13,7 @@ import polars as pl
 from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
 from feelstream.constants import CONSTANT_COLUMNS
 
-PAGE = Path(__file__).with_name("trace.md")
+PAGE = Path(__file__).with_name("reference") / "trace.md"
 TABLES = {
     "rounds.parquet": ROUND_COLUMNS,
     "devices.parquet": DEVICE_COLUMNS,

@@ -1,4 +1,4 @@
-"""A policy that asks devices for a function of one's own, from docs/extending.md.
+"""A policy that asks devices for a function of one's own, from docs/reports.md.
 
 feelstream run tiny --set policy.name=examples/my_probe.py:Uneven
 """

@@ -311,7 +311,7 @@ def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     copy.test(everything, " or ".join(words))
 
 
-@pytest.mark.parametrize("page", ["docs/data.md", "docs/scenario.md"])
+@pytest.mark.parametrize("page", ["docs/data.md", "docs/reference/scenario.md"])
 def test_every_data_set_is_named_where_one_is_added(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert [name for name in NAMES if name not in text] == []

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md: run, resumed, checked and verified."""
+"""The examples in examples/: run, resumed, checked and verified."""
 
 from __future__ import annotations
 

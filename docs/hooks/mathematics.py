@@ -24,7 +24,7 @@ SYMBOL = re.compile(
     r"(?P<star>\*)?(?P<of>\([tT1](?:\+1)?\))?(?![A-Za-z0-9_=*])",
     re.DOTALL | re.MULTILINE,
 )
-PAGES = ("model.md", "derivation.md", "joint.md", "policies.md", "trace.md")
+PAGES = ("model.md", "derivation.md", "joint.md", "policies.md", "reference/trace.md")
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:

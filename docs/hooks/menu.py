@@ -1,4 +1,7 @@
-"""A page that the menu in mkdocs.yml does not name is shown under "More", so that none can be lost."""
+"""A page that the menu in mkdocs.yml does not name is shown under "More", so that none can be lost.
+
+Pages of the archive are listed by its index.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from mkdocs.structure.files import Files
 
 def on_files(files: Files, *, config: Any) -> Files:
     listed = set(targets(config.nav))
-    if more := sorted(page.src_uri for page in files.documentation_pages() if page.src_uri not in listed):
+    others = sorted(page.src_uri for page in files.documentation_pages() if page.src_uri not in listed)
+    if more := [page for page in others if not page.startswith("archive/")]:
         config.nav.append({"More": more})
     return files
 

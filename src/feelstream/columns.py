@@ -1,8 +1,8 @@
 """One table of all columns: type, unit, meaning, when it exists, for whom it is filled, how it is shown.
 
-The trace writes what stands here, in this order; docs/trace.md, the names on pages, what `verify` reads and what
-devices spent follow from it. run/trace.py says where each value comes from; display/quantities.py, how one is put in
-words.
+The trace writes what stands here, in this order; docs/reference/trace.md, the names on pages, what `verify` reads and
+what devices spent follow from it. run/trace.py says where each value comes from; display/quantities.py, how one is put
+in words.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,26 +22,7 @@ import feelstream as fs
 from feelstream.cli import main
 
 WITH_CODE = [page for page in PAGES if blocks(page)]
-NEEDS = {"docs/how-to/budget.md": ["mnist"], "docs/within-budget.md": ["nightly"]}  # long; marks by page
-
-STUDY_NAMES = (
-    "Sequence", "Plan", "Results", "Curve", "Panel", "PanelFigure", "Section", "Study", "Ahead", "Claim",
-    "Published", "lead", "share_saved", "Page",
-)  # fmt: skip
-
-
-def of_extending(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """That page shows its examples without their imports, and says so."""
-    import numpy as np
-    from pydantic import Field
-
-    from feelstream.data.streaming.arrivals import EndlessArrivals
-    from feelstream.plugins import import_object
-
-    study = import_object(f"{ROOT / 'examples' / 'own-study' / 'own_study.py'}:__dict__")
-    here = {"__file__": str(ROOT / "examples" / "my_probe.py")}
-    names = {"np": np, "Field": Field, "Policy": fs.Policy, "Decision": fs.Decision, "EndlessArrivals": EndlessArrivals}
-    return names | here | {name: study[name] for name in STUDY_NAMES}
+NEEDS = {"docs/within-budget.md": ["nightly"]}  # long; marks by page
 
 
 def of_deployment(patch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -78,38 +59,34 @@ def of_a_client(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"context": context, "message": message, "label_counts": lambda: [1, 2, 3], "my_power_monitor": monitor}
 
 
-def of_evaluators(patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The function is shown without its imports, and the page says so."""
-    from feelstream.plugins import import_object
-
-    example = import_object(f"{ROOT / 'examples' / 'my_evaluator.py'}:__dict__")
-    return {name: example[name] for name in ("Any", "Held", "Predict", "Quantity", "TestSet", "evaluator", "np")}
-
-
 BEFORE: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
-    "docs/extending.md": of_extending,
     "docs/deployment.md": of_deployment,
     "docs/semi-synchronous.md": of_deployment,
     "docs/measured-plans.md": of_a_client,
-    "docs/evaluators.md": of_evaluators,
-    "README.md": of_deployment,
 }
+
+
+MENU = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+HOW_TO = set(re.findall(r"[\w/-]+\.md", MENU.partition("\n  - How-to:\n")[2].partition("\n  - Explanation:\n")[0]))
 
 
 def named(page: Path) -> Any:
     name = str(page.relative_to(ROOT))
-    marks = ["nightly" if page.parent.name == "how-to" else "slow", *NEEDS.get(name, [])]
+    marks = ["nightly" if name.removeprefix("docs/") in HOW_TO else "slow", *NEEDS.get(name, [])]
     return pytest.param(page, id=name, marks=[getattr(pytest.mark, mark) for mark in marks])
 
 
 @pytest.mark.parametrize("page", [named(page) for page in WITH_CODE])
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = str(page.relative_to(ROOT))
-    for package in ("torch", "optuna", "distributed"):
+    for package in ("torch", "optuna", "distributed", "pandas", "flwr"):
         if re.search(rf"^(from|import) {package}\b", page.read_text(encoding="utf-8"), re.MULTILINE):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"} | BEFORE.get(name, lambda patch: {})(monkeypatch)
+    script = ModuleType("__main__")  # where classes of a script are looked for
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    names = vars(script)
+    names |= BEFORE.get(name, lambda patch: {})(monkeypatch)
     for block in blocks(page):
         if block.file:
             Path(block.file).write_text(block.text)
@@ -132,23 +109,10 @@ def run_commands(block: Block, name: str, patch: pytest.MonkeyPatch) -> None:
         assert not end.value.code, f"{name}: {line}"
 
 
-def test_the_own_model_on_the_page_of_data_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    pytest.importorskip("torch")
-    stream, model = (block.text for block in blocks(DOCS / "data.md") if block.language == "python")
+def test_the_stream_on_the_page_of_data_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(stream, "data.md", "exec"), {})
+    exec(compile(blocks(DOCS / "data.md")[0].text, "data.md", "exec"), {})
     assert float(capsys.readouterr().out) > 0.5  # three classes: chance is 0.33
-    Path("net.py").write_text(model)
-    overrides = ["data.dataset=waves.npz", "learning.model=net.py:Net", "system.rounds=4"]
-    assert fs.simulate(fs.preset("tiny", overrides)).about["engine"]["name"] == "torch"
-
-
-def test_the_policy_of_the_readme_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = blocks(ROOT / "README.md")[-1].text
-    monkeypatch.chdir(tmp_path)
-    Path("my_policy.py").write_text(policy)
-    run = fs.simulate(fs.preset("tiny", ["policy.name=my_policy.py:MostData", "learning.engine=none"]))
-    assert run.rounds["scheduled"].sum() > 0
 
 
 def test_the_first_run_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -186,6 +150,6 @@ def test_the_output_that_is_shown_has_the_shape_of_what_is_printed(page: Path) -
 
 
 def test_the_decision_of_the_first_run_is_explained_as_shown() -> None:
-    page = (DOCS / "trace.md").read_text(encoding="utf-8")
-    shown = page[page.index("    Round 4, device 6: ") : page.index("The terms are those of the policy")]
+    page = (DOCS / "how-to" / "explain.md").read_text(encoding="utf-8")
+    shown = page.partition("```text\n")[2].partition("```")[0]
     assert str(fs.simulate("tiny", seed=0).explain(4, 6)).split() == shown.split()

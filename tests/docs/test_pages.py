@@ -39,8 +39,8 @@ def test_the_table_of_cores_is_that_of_the_profiles() -> None:
 
 def test_the_page_of_fields_is_that_of_the_settings() -> None:
     maker = maker_of("make_scenario")
-    stale = "docs/scenario.md is stale; run python docs/make_scenario.py"
-    assert (DOCS / "scenario.md").read_text(encoding="utf-8") == maker.page(), stale
+    stale = "docs/reference/scenario.md is stale; run python docs/make_scenario.py"
+    assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == maker.page(), stale
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -101,6 +101,15 @@ def test_a_catalogue_names_every_one_of_ours(kind: str) -> None:
     text = "".join((DOCS / page).read_text(encoding="utf-8") for page in pages)
     missing = [name for name in KINDS[kind].ours if not re.search(rf"""[`"]{name}[`"]""", text)]
     assert missing == [], f"described in none of {', '.join(f'docs/{page}' for page in pages)}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_method_of_a_contract_is_shown_with_its_arguments(kind: str) -> None:
+    page, base = (DOCS / "extending.md").read_text(encoding="utf-8"), KINDS[kind].base
+    methods = [name for name in base.contract if hasattr(base, name) and not name.startswith("__")]
+    asked = [list(inspect.signature(getattr(base, name)).parameters) for name in methods]
+    shown = [f"{name}({', '.join(names[1:])})" for name, names in zip(methods, asked, strict=True)]
+    assert [each for each in shown if each not in page] == []
 
 
 def test_the_menu_names_pages_that_exist() -> None:

@@ -86,7 +86,7 @@ def against_the_page() -> list[str]:
     page = MAKER["PAGE"].read_text(encoding="utf-8")
     missing = [name for of in TABLES.values() for name in of if f"\n| `{name}` |" not in page]
     stale = MAKER["page"](page) != page or missing or " + ".join(f"`{name}`" for name in SPENT) not in page
-    return ["docs/trace.md is stale; run python docs/make_trace.py"] if stale else []
+    return ["docs/reference/trace.md is stale; run python docs/make_trace.py"] if stale else []
 
 
 def against_what_is_written() -> list[str]:

@@ -1,4 +1,4 @@
-"""The ranges that docs/scenario.md states are those that are accepted: every number at both ends and just beyond."""
+"""The ranges that docs/reference/scenario.md states are those accepted: every number at both ends and just beyond."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMS = {
 def stated() -> Iterator[tuple[str, str, str]]:
     """(table, field, range) of every number on the page; the table as `system` or `data.buffer/fifo`."""
     table = kind = ""
-    for line in (DOCS / "scenario.md").read_text(encoding="utf-8").splitlines():
+    for line in (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8").splitlines():
         if heading := re.fullmatch(r"## \[(.+)\]", line):
             table, kind = heading[1], ""
         elif heading := re.fullmatch(r"### `(.+)`", line):

@@ -1,4 +1,4 @@
-"""The study of docs/extending.md: run from its file, reported again, and known by its name once it is installed."""
+"""The study of docs/how-to/study.md: run from its file, reported again, and known by its name once it is installed."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_an_installed_study_is_known_by_its_name(made):
 
 
 def test_the_docs_show_the_file_as_it_is():
-    page = (EXAMPLE.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
-    shown = page.partition("## A study of your own paper")[2].partition("```python\n")[2].partition("```")[0]
+    page = (EXAMPLE.parents[1] / "docs" / "how-to" / "study.md").read_text(encoding="utf-8")
+    shown = page.partition('```python title="own_study.py"\n')[2].partition("```")[0]
     assert shown
     assert (EXAMPLE / "own_study.py").read_text(encoding="utf-8").endswith(shown)
 

@@ -34,8 +34,8 @@ from feelstream.scenario.sections import (
 class Scenario(Settings):
     """Every setting of a run, except its seed; `print` shows it as a TOML file.
 
-    Its fields are the sections of that file, as `scenario.system` and `scenario.policy`; docs/scenario.md lists
-    what is in them.
+    Its fields are the sections of that file, as `scenario.system` and `scenario.policy`; docs/reference/scenario.md
+    lists what is in them.
 
     >>> scenario = Scenario().with_(V=0.2, rounds=5)
     >>> scenario
