@@ -1,4 +1,4 @@
-"""Which V: the rule, the matching of energies, the command, and the hint to keep a budget."""
+"""Which V: the rule, the command, and the hint to keep a budget."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from builders import small
 from commands import Command
 
 import feelstream as fs
@@ -32,14 +31,6 @@ def test_the_largest_weight_below_all_that_fail_is_recommended() -> None:
     cheapest_last = tuning.recommended([trade(1, 2.0), trade(2, 0.9), trade(4, 0.5)], 1.0, more_is_cheaper=True)
     assert cheapest_last is not None
     assert cheapest_last.weight == 2
-
-
-def test_matching_finds_a_known_weight() -> None:
-    """cap on six devices: the energy of V = 1e-3 is found again, with a V that gives the same within a tenth."""
-    scenario = small("policy.cardinality=cap", "policy.V=0.001", "system.rounds=40")
-    target = tuning.energy_j(scenario, (3, 4))
-    weight = tuning.match_energy(scenario, target, (3, 4))
-    assert tuning.energy_j(tuning.with_weight(scenario, weight), (3, 4)) == pytest.approx(target, rel=0.1)
 
 
 @pytest.mark.slow

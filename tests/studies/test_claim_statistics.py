@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from feelstream.experiment.significance import one_sided_p
-from feelstream.studies.claims.evidence import Paired, Resampled, resampled
+from feelstream.studies.claims.claim import Paired
 from feelstream.studies.claims.judging import p_values
 from feelstream_studies.hu2023.claims.metrics import MARGIN, shrinkage
+from feelstream_studies.hu2023.claims.resampling import Resampled, resampled
 from feelstream_studies.hu2023.claims.statements import slope_by_width
 
 SEEDS, WORLDS, ROUNDS = 20, 400, 9

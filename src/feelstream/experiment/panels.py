@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
 from feelstream.experiment.statistics import band_by_round
-from feelstream.run.files import write_atomically
-
-CURVES: dict[str, pl.DataType] = {
-    "panel": pl.String(),
-    "quantity": pl.String(),
-    "arm": pl.String(),
-    "round": pl.Int32(),
-    "mean": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "n": pl.Int32(),
-}
 
 
 @dataclass(frozen=True)
@@ -70,20 +57,13 @@ class PanelFigure:
 
 
 def curves(figures: Sequence[PanelFigure], rounds: pl.DataFrame) -> pl.DataFrame:
-    """Mean and 95 % band over seeds of all panels whose quantity was measured, in the units of the rounds table."""
-    tables = [pl.DataFrame(schema=CURVES)]
-    for figure in figures:
-        for panel in figure.panels:
-            arms = [curve.arm for curve in panel.curves]
-            shown = band_by_round(rounds.filter(pl.col("arm").is_in(arms)), panel.quantity)
-            names = (pl.lit(panel.key).alias("panel"), pl.lit(panel.quantity).alias("quantity"))
-            tables.append(shown.with_columns(*names).select(pl.col(name).cast(kind) for name, kind in CURVES.items()))
+    """Columns panel, quantity, arm, round, mean, low, high, n: mean and 95 % band over seeds of all panels whose
+    quantity was measured, in the units of the rounds table.
+    """
+    tables = []
+    for panel in (panel for figure in figures for panel in figure.panels):
+        shown = band_by_round(rounds.filter(pl.col("arm").is_in([curve.arm for curve in panel.curves])), panel.quantity)
+        tables.append(
+            shown.select(pl.lit(panel.key).alias("panel"), pl.lit(panel.quantity).alias("quantity"), pl.all())
+        )
     return pl.concat(tables)
-
-
-def save_curves(table: pl.DataFrame, directory: Path) -> list[Path]:
-    """curves.csv and curves.parquet."""
-    csv, parquet = directory / "curves.csv", directory / "curves.parquet"
-    write_atomically(csv, table.write_csv)
-    write_atomically(parquet, table.write_parquet)
-    return [csv, parquet]

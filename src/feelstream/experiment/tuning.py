@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log
 
 import numpy as np
 import polars as pl
@@ -24,9 +23,6 @@ from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
 WEIGHTS = ("V", "price")  # fields that weigh energy against learning, of whatever policy
-TUNING_SEEDS = (1000, 1001)  # none of those that a leaderboard is played with
-STEPS = 8  # halvings of the logarithm of the weight
-RANGE = (1e-7, 1e3)  # weights between which one is searched
 
 
 def evenly(low: float, high: float, count: int) -> list[float]:
@@ -53,38 +49,6 @@ def with_weight(scenario: Scenario, weight: float) -> Scenario:
 def schedule_only(scenario: Scenario) -> Scenario:
     """The same without learning and with a row per round only: what energy and queues need."""
     return from_dict(scenario.as_dict(), ["learning.engine=none", "trace.level=rounds"])
-
-
-def energy_j(scenario: Scenario, seeds: Sequence[int]) -> float:
-    """Mean energy per device and round over the run, without learning."""
-    quick = schedule_only(scenario)
-    return float(np.mean([simulate(quick, seed).rounds["energy_mean_cum_j"][-1] for seed in seeds]))
-
-
-def match_energy(scenario: Scenario, target_j: float, seeds: Sequence[int] = TUNING_SEEDS) -> float:
-    """The weight with which the policy spends nearest to target_j, without learning; two significant digits.
-
-    Energy is taken to rise with V, and to fall with price, so the weight is found by halving; of the weights met on
-    the way, the one whose energy is nearest in ratio. No run is spent on the ends of the range, and a target beyond
-    them is no error, as both would be with scipy.optimize.bisect.
-    """
-    cheaper_with_more = weight_of(scenario) == "price"
-    met: dict[float, float] = {}
-
-    def distance(weight: float) -> float:
-        return abs(log(max(met[weight], 1e-300) / target_j))
-
-    low, high = (log(end) for end in RANGE)
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        weight = float(f"{exp(middle):.1e}")
-        if weight not in met:
-            met[weight] = energy_j(with_weight(scenario, weight), seeds)
-        if (met[weight] > target_j) == cheaper_with_more:
-            low = middle
-        else:
-            high = middle
-    return min(met, key=distance)
 
 
 # Each field of a trade, and the quantity that says how it is shown.
@@ -116,22 +80,17 @@ def tuning_plan(scenario: Scenario, weights: Sequence[float], seeds: Sequence[in
 
 def trades(results: Results) -> list[Trade]:
     """One entry per weight whose runs finished, in the order of the plan."""
-    runs, found = per_run(results.rounds()), []
-    importance = results.rounds().group_by("arm", "seed").agg(pl.col("importance_sum").mean())
+    rounds, found = results.rounds(), []
+    importance = rounds.group_by("arm", "seed").agg(importance=pl.col("importance_sum").mean())
+    runs = per_run(rounds).join(importance, on=["arm", "seed"])
     for arm in results.plan.arms:
         own = runs.filter(arm=arm.label)
-        if own.is_empty():
-            continue
-        accuracy = own["late_accuracy"].drop_nulls()
-        found.append(
-            Trade(
-                float(getattr(arm.scenario.policy, weight_of(arm.scenario))),
-                interval(own["energy_j"]),
-                interval(importance.filter(arm=arm.label)["importance_sum"]),
-                interval(own["queue_j"]),
-                interval(accuracy) if len(accuracy) else None,
-            )
+        energy, scheduled, queue, accuracy = (
+            interval(own[name].drop_nulls()) for name in ("energy_j", "importance", "queue_j", "late_accuracy")
         )
+        if energy.n:
+            weight = float(getattr(arm.scenario.policy, weight_of(arm.scenario)))
+            found.append(Trade(weight, energy, scheduled, queue, accuracy if accuracy.n else None))
     return found
 
 

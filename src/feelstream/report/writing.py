@@ -62,7 +62,9 @@ def write(
     rounds = results.rounds()
     runs, pictures = per_run(rounds), list[Iterable[tuple[str, Figure]]]()
     if content.figures:
-        panels.save_curves(panels.curves(content.figures, rounds), out)
+        curves = panels.curves(content.figures, rounds)
+        write_atomically(out / "curves.csv", curves.write_csv)
+        write_atomically(out / "curves.parquet", curves.write_parquet)
         pictures.append(figures.panel_figures(content.figures, rounds))
     if content.comparison:
         summary = comparison.summarise(results) if summary is None else summary

@@ -7,11 +7,23 @@ from feelstream.experiment.comparison import per_run, summarise
 from feelstream.experiment.hindsight import bound_of
 from feelstream.experiment.measures import by_arm, cell, tables
 from feelstream.experiment.panels import Curve, Panel, PanelFigure
-from feelstream.experiment.significance import compared, holm, one_sided_p
-from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LEVEL, LOWER, NO_SEED, SPANS, Span, interval
+from feelstream.experiment.significance import compared, holm, one_sided_p, student
+from feelstream.experiment.statistics import (
+    HIGHER,
+    LEAST_SEEDS,
+    LEVEL,
+    LOWER,
+    NO_SEED,
+    SPANS,
+    Interval,
+    Span,
+    interval,
+    t_quantile,
+)
 
 __all__ = [
-    "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Panel",
+    "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Interval", "Panel",
     "PanelFigure", "Results", "RunError", "Span", "bound_of", "by_arm", "cell", "compared", "counted", "holm",
-    "interval", "meanings", "number", "one_sided_p", "per_run", "significant", "summarise", "tables",
+    "interval", "meanings", "number", "one_sided_p", "per_run", "significant", "student", "summarise", "t_quantile",
+    "tables",
 ]  # fmt: skip

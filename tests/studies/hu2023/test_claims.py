@@ -12,7 +12,7 @@ from scipy import stats
 from feelstream.experiment.significance import holm
 from feelstream.run.trace import ROUNDS
 from feelstream.studies.claims import Finding, Verdict, judged
-from feelstream.studies.claims.evidence import Paired
+from feelstream.studies.claims.claim import Paired
 from feelstream.studies.claims.judging import p_values
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import LATE, all_claims, claims_of_late, remaining_claims

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from builders import small
 from compared import spread, summary_of
 from typer.testing import CliRunner
 
 from feelstream import cli
-from feelstream.experiment import comparison, tuning
+from feelstream.experiment import comparison
 from feelstream.experiment.measures import cells, measured, pareto_points
+from feelstream.experiment.tuning import with_weight
 from feelstream.report import comparison as board
 from feelstream.report.charts import TITLE
 from feelstream.scenario.files import preset
 from feelstream_studies.leaderboard.discussion import discussion
-from feelstream_studies.leaderboard.entries import BOARD, entries
+from feelstream_studies.leaderboard.entries import BOARD, energy_j, entries, match_energy
 
 FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
 SHORT = ("--set", "system.rounds=4", "--set", "learning.steps=2")
@@ -137,3 +139,11 @@ def test_a_board_enters_variants_and_weights_at_equal_energy():
     first, second = spent.values()
     assert 0.8 < first / second < 1.25
     comparison.arms("paper-iid", entered, few)
+
+
+def test_matching_finds_a_known_weight() -> None:
+    """cap on six devices: the energy of V = 1e-3 is found again, with a V that gives the same within a tenth."""
+    scenario = small("policy.cardinality=cap", "policy.V=0.001", "system.rounds=40")
+    target = energy_j(scenario, (3, 4))
+    weight = match_energy(scenario, target, (3, 4))
+    assert energy_j(with_weight(scenario, weight), (3, 4)) == pytest.approx(target, rel=0.1)

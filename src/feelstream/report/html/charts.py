@@ -108,19 +108,9 @@ def _shown(values: Sequence[float]) -> list[float]:
 
 
 def _bars(values: Sequence[float], ends: Ends) -> Trace:
-    pairs = list(zip(values, ends, strict=True)) if ends else []
-    above, below = (
-        [short(high - value) for value, (_, high) in pairs],
-        [short(value - low) for value, (low, _) in pairs],
-    )
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": above,
-        "arrayminus": below,
-        "visible": bool(ends),
-        "thickness": 1,
-    }
+    halves = [(short(high - value), short(value - low)) for value, (low, high) in zip(values, ends, strict=False)]
+    bars = {"array": [above for above, _ in halves], "arrayminus": [below for _, below in halves]}
+    return bars | {"type": "data", "symmetric": False, "visible": bool(ends), "thickness": 1}
 
 
 def _interval(ends: Ends, place: int) -> str:

@@ -7,6 +7,7 @@ from feelstream.studies.claims.claim import (
     Ahead,
     Claim,
     Effects,
+    Evidence,
     Measured,
     NotBehind,
     PerSeed,
@@ -17,6 +18,6 @@ from feelstream.studies.claims.claim import (
 from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict, chance, judged, one_run, ours, verdict
 
 __all__ = [
-    "EXPLAINED", "Ahead", "Claim", "Effects", "Finding", "Measured", "NotBehind", "PerSeed", "Published", "Verdict",
-    "chance", "judged", "lead", "one_run", "ours", "share_saved", "verdict",
+    "EXPLAINED", "Ahead", "Claim", "Effects", "Evidence", "Finding", "Measured", "NotBehind", "PerSeed", "Published",
+    "Verdict", "chance", "judged", "lead", "one_run", "ours", "share_saved", "verdict",
 ]  # fmt: skip

@@ -1,25 +1,58 @@
 """Claims as numbers per seed.
 
 A claim says that something is ahead of something else, or gives a number. It becomes one number per seed and rival,
-positive where the seed speaks for the claim; what is said of averaged curves becomes one number of all seeds.
+positive where the seed speaks for the claim, or evidence of another kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-import numpy as np
 import polars as pl
 
-from feelstream.arrays import Reals
 from feelstream.display.quantities import QUANTITIES
-from feelstream.experiment.statistics import Series, Span, series
-from feelstream.studies.claims.evidence import Resampled, resampled
+from feelstream.experiment.significance import one_sided_p, prediction, sign_flip
+from feelstream.experiment.statistics import Interval, Series, Span, interval, series
 
 PerSeed = dict[int, float]
-Effects = Mapping[str, PerSeed | Resampled]  # rival → what speaks for being ahead of it
+
+
+class Evidence(Protocol):
+    """What speaks for a claim, and how sure it is to be above 0."""
+
+    @property
+    def interval(self) -> Interval: ...
+
+    @property
+    def predicted(self) -> Interval:
+        """Where one further run falls."""
+        ...
+
+    def shifted(self, by: float) -> Evidence: ...
+
+    def p_values(self, sign: int) -> tuple[float, float]:
+        """One-sided, of sign·mean ≤ 0: by Student's t, and by a test that assumes no distribution."""
+        ...
+
+
+class Paired:
+    """A number per seed, tested by Student's t and by sign flips."""
+
+    def __init__(self, values: Iterable[float]) -> None:
+        self.values = list(values)
+        self.interval, self.predicted = interval(self.values), prediction(self.values)
+
+    def shifted(self, by: float) -> Paired:
+        return Paired(value + by for value in self.values)
+
+    def p_values(self, sign: int) -> tuple[float, float]:
+        values = [sign * value for value in self.values]
+        return one_sided_p(values), sign_flip(values)
+
+
+Effects = Mapping[str, PerSeed | Evidence]  # rival → what speaks for being ahead of it
 
 
 class Measured:
@@ -46,18 +79,6 @@ class Measured:
             return None
         factor = QUANTITIES[column].scale * (-1 if QUANTITIES[column].better == "lower" else 1)
         return {seed: factor * (a[seed] - b[seed]) for seed in a if seed in b} or None
-
-    def averaged(self, arms: Sequence[str], column: str, statistic: Callable[[Reals], float]) -> Resampled | None:
-        """A statistic of the averaged curves (arms, rounds) of some arms, in the unit of a gap, resampled by seed."""
-        found = [self.series(arm, column) for arm in arms]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found) or any(not np.array_equal(each.rounds, known[0].rounds) for each in known):
-            return None
-        shared = [seed for seed in known[0].seeds if all(seed in each.seeds for each in known)]
-        if not shared:
-            return None
-        rows = [each.values[[each.seeds.index(seed) for seed in shared]] for each in known]
-        return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from feelstream.experiment.plan import Plan
 from feelstream.experiment.significance import holm, two_sided
 from feelstream.experiment.statistics import LEAST_SEEDS, Interval
 from feelstream.scenario import Scenario
-from feelstream.studies.claims.claim import Claim, Measured, NotBehind, PerSeed, Published
-from feelstream.studies.claims.evidence import Paired, Resampled
+from feelstream.studies.claims.claim import Claim, Effects, Evidence, Measured, NotBehind, Paired, Published
 
 DIGITS = {"nat": 3, "pp": 2}  # of an effect that is shown; others have 1
 ALPHA = 0.05  # for all claims together, by Holm's correction
@@ -100,7 +99,7 @@ class Finding:
         }
 
 
-def p_values(effects: Sequence[Paired | Resampled]) -> tuple[tuple[float, float], tuple[float, float]]:
+def p_values(effects: Sequence[Evidence]) -> tuple[tuple[float, float], tuple[float, float]]:
     """One-sided p values for a claim and against it, by the t-test and by flips, of effects over two seeds or more.
 
     The claim is true only if all effects are above 0. For it speaks only what speaks for every effect, p = max p_i (an
@@ -127,9 +126,9 @@ def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Fi
     return [finding if finding.p is None else _decided(finding, against, next(adjusted)) for finding, against in found]
 
 
-def _tested(claim: Claim, scenario: Scenario, values: Mapping[str, PerSeed | Resampled]) -> tuple[Finding, bool]:
+def _tested(claim: Claim, scenario: Scenario, values: Effects) -> tuple[Finding, bool]:
     """With its p values, and whether more speaks against the claim than for it."""
-    effects = {rival: each if isinstance(each, Resampled) else Paired(each.values()) for rival, each in values.items()}
+    effects = {rival: Paired(each.values()) if isinstance(each, dict) else each for rival, each in values.items()}
     least = min(effects.values(), key=lambda each: each.interval.mean)
     intervals = {rival: each.interval for rival, each in effects.items()}
     finding = Finding(claim, scenario, intervals, least.predicted)

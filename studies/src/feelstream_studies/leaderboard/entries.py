@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, log
 from pathlib import Path
 
 import numpy as np
 
-from feelstream.studies.plans import TUNING_SEEDS, Scenario, energy_j, load, match_energy, weight_of
+from feelstream.studies.plans import Scenario, load, schedule_only, simulate, weight_of, with_weight
 
 # What docs/leaderboard.md shows, and what its runs change. A test of the accuracy takes as long as several rounds of
 # training, so the longer a run is, the less often it is tested.
@@ -34,6 +35,9 @@ VARIANTS = (
 # Those with a weight between energy and learning are entered again at the energy of the first. What lyapunov_joint
 # spends hardly depends on its V, so it has no such entry.
 WEIGHED = ("lyapunov", "balanced", "ocean")
+TUNING_SEEDS = (1000, 1001)  # none of those that a leaderboard is played with
+STEPS = 8  # halvings of the logarithm of the weight
+RANGE = (1e-7, 1e3)  # weights between which one is searched
 
 
 def most_in_a_round(scenario: Scenario) -> int:
@@ -71,3 +75,35 @@ def entries(source: str | Path, overrides: Sequence[str]) -> list[str]:
         own = load(source, [*overrides, f"policy.name={name}"])
         tuned.append(f"{name}({weight_of(own)}={match_energy(own, target_j)!r})")
     return ["all", *variants, *tuned]
+
+
+def energy_j(scenario: Scenario, seeds: Sequence[int]) -> float:
+    """Mean energy per device and round over the run, without learning."""
+    quick = schedule_only(scenario)
+    return float(np.mean([simulate(quick, seed).rounds["energy_mean_cum_j"][-1] for seed in seeds]))
+
+
+def match_energy(scenario: Scenario, target_j: float, seeds: Sequence[int] = TUNING_SEEDS) -> float:
+    """The weight with which the policy spends nearest to target_j, without learning; two significant digits.
+
+    Energy is taken to rise with V, and to fall with price, so the weight is found by halving; of the weights met on
+    the way, the one whose energy is nearest in ratio. No run is spent on the ends of the range, and a target beyond
+    them is no error, as both would be with scipy.optimize.bisect.
+    """
+    cheaper_with_more = weight_of(scenario) == "price"
+    met: dict[float, float] = {}
+
+    def distance(weight: float) -> float:
+        return abs(log(max(met[weight], 1e-300) / target_j))
+
+    low, high = (log(end) for end in RANGE)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        weight = float(f"{exp(middle):.1e}")
+        if weight not in met:
+            met[weight] = energy_j(with_weight(scenario, weight), seeds)
+        if (met[weight] > target_j) == cheaper_with_more:
+            low = middle
+        else:
+            high = middle
+    return min(met, key=distance)

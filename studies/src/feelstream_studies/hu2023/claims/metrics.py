@@ -11,6 +11,7 @@ from feelstream.studies.claims import Ahead, Claim, Effects, Measured, NotBehind
 from feelstream.studies.results import SPANS, Span
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import quotes
+from feelstream_studies.hu2023.claims.resampling import averaged
 
 MARGIN = 2.0  # percentage points: "similar" is no more than this behind; fixed before the runs
 SETTINGS = {"2a": "iid", "2b": "2digit", "3a": "minority", "3b": "minority-uniform"}
@@ -95,7 +96,7 @@ def shrinkage(means: NDArray[np.float64]) -> float:
 
 def gap_claims() -> Iterable[Claim]:
     def effects(measured: Measured) -> Effects | None:
-        found = measured.averaged(_arms(), "loss", shrinkage)
+        found = averaged(measured, _arms(), "loss", shrinkage)
         return None if found is None else {"truncated-normal arrivals": found}
 
     yield Claim(

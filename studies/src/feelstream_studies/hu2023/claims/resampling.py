@@ -1,34 +1,19 @@
-"""What speaks for a claim: a number per seed, or one of all seeds together, and how sure it is to be above 0."""
+"""What is said of averaged curves: one number of all seeds, and how sure it is, from resamples of the seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from feelstream.arrays import Reals
-from feelstream.experiment.significance import one_sided_p, prediction, sign_flip, student
-from feelstream.experiment.statistics import LEVEL, Interval, interval, t_quantile
+from feelstream.studies.claims import Measured
+from feelstream.studies.results import LEVEL, QUANTITIES, Interval, student, t_quantile
 
 DRAWS = 2000
-
-
-class Paired:
-    """A number per seed, tested by Student's t and by sign flips."""
-
-    def __init__(self, values: Iterable[float]) -> None:
-        self.values = list(values)
-        self.interval, self.predicted = interval(self.values), prediction(self.values)
-
-    def shifted(self, by: float) -> Paired:
-        return Paired(value + by for value in self.values)
-
-    def p_values(self, sign: int) -> tuple[float, float]:
-        """One-sided, of sign·mean ≤ 0: by Student's t, and by sign flips."""
-        values = [sign * value for value in self.values]
-        return one_sided_p(values), sign_flip(values)
+Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -87,3 +72,17 @@ def resampled(statistic: Callable[[Reals], float], values: Reals, draws: int = D
     counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), draws) / n
     means = np.tensordot(counts, values, axes=1)  # (B, …)
     return Resampled(estimate, np.array([statistic(mean) for mean in means]), n)
+
+
+def averaged(
+    measured: Measured, arms: Sequence[str], column: str, statistic: Callable[[Reals], float]
+) -> Resampled | None:
+    """A statistic of the averaged curves (arms, rounds) of some arms, in the unit of a gap, resampled by seed."""
+    known = [each for arm in arms if (each := measured.series(arm, column)) is not None]
+    if len(known) < len(arms) or any(not np.array_equal(each.rounds, known[0].rounds) for each in known):
+        return None
+    shared = [seed for seed in known[0].seeds if all(seed in each.seeds for each in known)]
+    if not shared:
+        return None
+    rows = [each.values[[each.seeds.index(seed) for seed in shared]] for each in known]
+    return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1))
