@@ -20,7 +20,7 @@ from feelstream.report import comparison as board
 from feelstream.report.charts import TITLE
 from feelstream.scenario.files import preset
 from feelstream_studies.leaderboard.discussion import discussion
-from feelstream_studies.leaderboard.entries import BOARD, energy_j, entries, match_energy
+from feelstream_studies.leaderboard.entries import BOARD, TUNING_SEEDS, energy_j, entries, match_energy
 
 FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
 SHORT = ("--set", "system.rounds=4", "--set", "learning.steps=2")
@@ -133,7 +133,7 @@ def test_a_board_enters_variants_and_weights_at_equal_energy():
     (found,) = re.findall(r"balanced\(price=([^)]+)\)", " ".join(entered))
     weight = float(found)
     spent = {
-        policy: tuning.energy_j(preset("paper-iid", [*few, *policy]), tuning.TUNING_SEEDS)
+        policy: energy_j(preset("paper-iid", [*few, *policy]), TUNING_SEEDS)
         for policy in ((), ("policy.name=balanced", f"policy.price={weight}"))
     }
     first, second = spent.values()
