@@ -131,8 +131,8 @@ $(VENV)/.installed-nightly: $(VENV)/.installed-dev
 compiled: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q --collect-only >/dev/null
 
-# The numbers of docs/engine.md, docs/speed.md and docs/growth.md, on an idle machine: an hour and more, and gigabytes for the
-# peers' environments. What studies.py and cohort.py print goes into docs/growth.md by hand.
+# The numbers of docs/engine.md, docs/speed.md and docs/archive/growth.md, on an idle machine: an hour and more, and gigabytes for the
+# peers' environments. What studies.py and cohort.py print goes into docs/archive/growth.md by hand.
 speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/growth.py --page

@@ -10,7 +10,7 @@ least of several rounds, so that it can be measured beside other programs. An ex
 size by least squares over the three largest sizes: where a constant part is left in them it is below 1, and it is above
 1 where a cost grows faster than its cause. For T it is the time of the whole run, and what the process holds more of.
 
---page writes the table into docs/growth.md.
+--page writes the table into docs/archive/growth.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WORDS = {"K": "devices", "m": "classes", "n": "scheduled devices", "T": "rounds"
 DEVICES, FEW = 2_000, 20
 SLOPES = 3  # largest sizes that an exponent is fitted to
 GOALS = {"K": 1.05, "m": 1.05, "n": 1.2, "T": 1.05}  # n log n from 100 to 1,000 is n^1.18; 0.05 is noise
-PAGE = Path(__file__).parents[1] / "docs" / "growth.md"
+PAGE = Path(__file__).parents[1] / "docs" / "archive" / "growth.md"
 BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
 
 
@@ -151,7 +151,7 @@ def main() -> None:
     options.add_argument("--policies", default="lyapunov", help="names with commas between, or all")
     options.add_argument("--largest", type=int, default=10**6, help="sizes above this are left out")
     options.add_argument("--rounds", type=int, default=6, help="rounds of which the cheapest counts")
-    options.add_argument("--page", action="store_true", help="write docs/growth.md")
+    options.add_argument("--page", action="store_true", help="write docs/archive/growth.md")
     asked = options.parse_args()
     if asked.one:
         axis, value, policy, rounds = asked.one

@@ -13,10 +13,11 @@ from feelstream.report.figures import save
 from feelstream.studies.pages import DOCS_DPI
 from feelstream_studies import tables
 from feelstream_studies.hu2023 import reproduction
+from feelstream_studies.within_budget import page as within_budget
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
-PAGES = {"reproduction": reproduction}
+PAGES = {"reproduction": reproduction, "within-budget-results": within_budget}
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
         about = tables.read(DOCS / "reproduction.csv").about
         tables.write(DOCS / "reproduction.csv", tables.Table(reproduction.judged(DOCS), about))
     for name, maker in PAGES.items():
-        (DOCS / f"{name}.md").write_text(maker.page(DOCS), encoding="utf-8")
+        (DOCS / f"{name}.md").write_text(maker.from_tables(DOCS), encoding="utf-8")
         if "--pictures" in sys.argv:
             for picture, figure in maker.pictures(DOCS).items():
                 save(figure, DOCS / "figures", picture, formats=("png",), dpi=DOCS_DPI)

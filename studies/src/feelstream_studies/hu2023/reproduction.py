@@ -25,7 +25,7 @@ def judged(docs: Path) -> pl.DataFrame:
     return judgments(read_runs(docs / RUNS), tables.read(docs / "silicon.csv").rows)
 
 
-def page(docs: Path) -> str:
+def from_tables(docs: Path) -> str:
     rows = tables.read(docs / f"{NAME}.csv").rows
     other = pl.read_csv(docs / "archive" / "results" / "other-seeds.csv")
     return markdown(

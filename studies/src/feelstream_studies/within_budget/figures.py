@@ -1,60 +1,24 @@
-"""The figures: accuracy against energy over budget by scenario, and the result at a glance."""
+"""The result at a glance: accuracy and energy over budget by scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from feelstream.studies import pages
-from feelstream_studies.within_budget.configurations import OURS, POLICIES
+from feelstream_studies.within_budget.configurations import LONGER
 from feelstream_studies.within_budget.findings import pairs, same_server
 
-ACROSS = 3
 EVERYONE, OWN, SAME = "training everyone", "balanced_joint", "training everyone, same server"
 ROW_IN = 0.24  # height of a scenario in the picture
 Row = dict[str, Any]
 
 
-def figure_of(table: pl.DataFrame) -> Figure:
-    """A point for each policy with 95 % intervals; left of the dashed line, devices keep the budget on average."""
-    scenarios = table["scenario"].unique(maintain_order=True).to_list()
-    across = min(ACROSS, max(len(scenarios), 1))
-    down = ceil(len(scenarios) / across)
-    spent = [value for value in table["energy_over_budget"].drop_nulls() if value > 0]
-    with pages.styled():
-        size = (2 * pages.COLUMN_WIDTH_IN, 0.95 * down * pages.PANEL_HEIGHT_IN + 0.6)
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(down, across, squeeze=False).ravel()
-        for axes, scenario in zip(grid, scenarios, strict=False):
-            for number, policy in enumerate(POLICIES):
-                rows = table.filter(scenario=scenario, policy=policy).drop_nulls("energy_over_budget")
-                style = pages.line_style(number)
-                for row in rows.iter_rows(named=True):
-                    axes.errorbar(
-                        row["energy_over_budget"], 100 * row["late_accuracy"], yerr=_half(row, "late_accuracy", 100.0),
-                        xerr=_half(row, "energy_over_budget", 1.0), color=style.light, marker=style.marker,
-                        linestyle="none", markersize=4.5, elinewidth=0.6, label=policy,
-                    )  # fmt: skip
-            _against_budget(axes, spent)
-            axes.yaxis.set_major_locator(MaxNLocator(4))
-            axes.set_title(scenario, loc="left", pad=4)
-        for axes in grid[max(len(scenarios) - across, 0) : len(scenarios)]:
-            axes.set_xlabel("Energy / budget")
-        for axes in grid[::across]:
-            axes.set_ylabel("Accuracy, last fifth (%)")
-        for axes in grid[len(scenarios) :]:
-            axes.set_visible(False)
-        pages.legend_below(figure, list(grid[: len(scenarios)]))
-    return figure
-
-
-def overview_figure(table: pl.DataFrame, policy: str = OURS) -> Figure:
+def overview_figure(table: pl.DataFrame, policy: str = LONGER) -> Figure:
     """Accuracy on the left, energy on the right, with 95 % intervals; a line for each scenario.
 
     Everyone with the same server is shown where it was played with as many seeds.

@@ -7,21 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from feelstream.studies.claims import Finding
-from feelstream.studies.pages import Page, Section, markdown, origin, render, write_page
+from feelstream.studies.pages import Page, Section, markdown, render, write_page
 from feelstream.studies.results import MINUS, QUANTITIES, Results, counted, significant
-from feelstream_studies.within_budget.configurations import ALL_SEEDS, LONGER, OURS, REFERENCE, SCENARIOS
-from feelstream_studies.within_budget.figures import figure_of, overview_figure
+from feelstream_studies import tables
+from feelstream_studies.within_budget.configurations import LONGER, OURS, PLAIN, REFERENCE, SCENARIOS
+from feelstream_studies.within_budget.figures import overview_figure
 from feelstream_studies.within_budget.findings import MARGINS, held, pairs, per_run, same_server, table_of
 
 HERE = "feelstream_studies.within_budget"
 TITLE, NAME = "Within the budget, against training everyone", "within-budget"
-LONGER_TITLE, LONGER_NAME = "Within the budget, with longer steps of the server", "within-budget-longer"
-MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
+CORES = f"{NAME}-cores"  # energies of the same policies under the laws of real cores, by a command of its own
 WORST = QUANTITIES["worst_device"].column_title
 ACCURACIES = ("accuracy, last fifth, %", "gap", "accuracy, whole run, %", "gap")
 HEADS = (*ACCURACIES, "energy, mJ", "energy / budget", WORST, "over")
+SERVERS = {"longer steps": LONGER, "memory": OURS, "FedAvg": PLAIN}
 NONE = "–"
 Row = dict[str, Any]
 
@@ -32,44 +34,97 @@ def page(results: Results) -> Page:
 
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
-    """Write within-budget-results.md, within-budget.csv, figures/within-budget.png and within-budget-overview.png.
-
-    And of the server with longer steps, where it was played, within-budget-longer.md, .csv and figures/….png.
-    """
-    # Rounded first, so that page and table cannot disagree in a digit.
-    table, made = table_of(per_run(results)).with_columns(pl.selectors.float().round_sig_figs(4)), origin(results)
-    text = f"{opening(table)}\n{markdown('feelstream.studies/origin.md.j2', made=made)}"
-    pictures = {NAME: figure_of(table), f"{NAME}-overview": overview_figure(table)}
-    path = write_page(directory, f"{NAME}-results", text, pictures, {NAME: table})
-    if LONGER in table["policy"]:
-        longer = table.filter(pl.col("policy").is_in(ALL_SEEDS))
-        text = f"{longer_steps(longer)}\n{markdown('feelstream.studies/origin.md.j2', made=made)}"
-        pictures = {LONGER_NAME: overview_figure(longer, LONGER)}
-        write_page(directory, LONGER_NAME, text, pictures, {LONGER_NAME: longer})
-    return path
+    """Write within-budget-results.md, within-budget.csv and figures/within-budget.png; the energies on cores stay."""
+    table = tables.Table(tables.rounded(table_of(per_run(results))), tables.about(results))
+    write_page(
+        directory, f"{NAME}-results", text(table, _cores(directory)), {NAME: overview_figure(table.rows, LONGER)}
+    )
+    tables.write(directory / f"{NAME}.csv", table)
+    return directory / f"{NAME}-results.md"
 
 
-def opening(table: pl.DataFrame) -> str:
-    """The page but for its origin: what came out, a table and a picture of it, and then scenario by scenario."""
-    return markdown(f"{HERE}/results.md.j2", title=TITLE, name=NAME, **_shared(table, OURS))
+def from_tables(docs: Path) -> str:
+    """The page as the tables beside it say."""
+    return text(tables.read(docs / f"{NAME}.csv"), _cores(docs))
 
 
-def longer_steps(table: pl.DataFrame) -> str:
-    """The page on the server that steps further, but for its origin."""
-    own = table.filter(policy=LONGER).drop_nulls("late_accuracy_same").to_dicts()
-    beside = {row["scenario"]: [_beside(row, name) for name in MARGINS] for row in own}
-    shared = _shared(table, LONGER) | {"same_server": beside, "measured": MEASURED}
-    return markdown(f"{HERE}/longer.md.j2", title=LONGER_TITLE, name=LONGER_NAME, **shared)
+def _cores(docs: Path) -> tables.Table | None:
+    path = docs / f"{CORES}.csv"
+    return tables.read(path) if path.is_file() else None
 
 
-def _shared(table: pl.DataFrame, policy: str) -> dict[str, Any]:
+def pictures(docs: Path) -> dict[str, Figure]:
+    return {NAME: overview_figure(tables.read(docs / f"{NAME}.csv").rows, LONGER)}
+
+
+def text(table: tables.Table, cores: tables.Table | None = None) -> str:
+    rows = table.rows
+    both = pairs(rows, LONGER)
+    alike = dict(zip([name for name, *_ in both], same_server(rows, LONGER), strict=True))
+    own = rows.filter(policy=LONGER)
+    laws = cores.rows.to_dicts() if cores else []
+    return markdown(
+        f"{HERE}/results.md.j2",
+        summary=summary(rows, LONGER),
+        about=table.about,
+        seeds=own["seeds"].max(),
+        scenarios=len(both),
+        missing=[name for name in SCENARIOS if name not in rows["scenario"]],
+        margins={name: f"{100 * margin:.0f}" for name, margin in MARGINS.items()},
+        ends={name: _ends(everyone, own, alike[name]) for name, everyone, own in both},
+        means={name: _means(everyone, own) for name, everyone, own in both},
+        held={name: held(rows, LONGER, name) for name in MARGINS},
+        below={name: sum((each or 0) < 0 for each in own[f"{name}_same"]) for name in MARGINS},
+        servers={name: _servers(rows, policy) for name, policy in SERVERS.items()},
+        laws=[_law(row) for row in laws],
+        cores=_shares(laws) | (cores.about if cores else {}),
+    )
+
+
+def _shares(laws: Sequence[Row]) -> Row:
+    """What slowing down brings and what the policy does, under the paper's law (whole) and on cores."""
+    slowed = [row["everyone"] / row["everyone_slowed"] for row in laws]
+    policy = [row["everyone_slowed"] / row["balanced_joint"] for row in laws]
+    if not laws:
+        return {}
     return {
-        "summary": summary(table, policy),
-        "overview": overview_table(table, policy),
-        "scenarios": by_scenario(table),
-        "missing": [name for name in SCENARIOS if name not in table["scenario"]],
-        "worst": WORST,
+        "whole": (f"{slowed[0]:.0f}", f"{policy[0]:.1f}"),
+        "slowed": f"{min(slowed[1:]):.1f} and {max(slowed[1:]):.1f}",
+        "policy": f"{min(policy[1:]):.1f} to {max(policy[1:]):.1f}",
     }
+
+
+def _ends(everyone: Row, own: Row, same: Row | None) -> list[str]:
+    worst = own["worst_device"]
+    gap, name = _interval(own, "late_accuracy_gap"), "late_accuracy"
+    return [
+        _percent(everyone, name, bare=True), NONE if same is None else _percent(same, name, bare=True),
+        _percent(own, name, bare=True), _interval(own, f"{name}_same"), f"**{gap}**" if own[f"{name}_holds"] else gap,
+        _part(own, everyone), NONE if worst is None else f"{worst:.2f}",
+    ]  # fmt: skip
+
+
+def _means(everyone: Row, own: Row) -> list[str]:
+    gap, name = _interval(own, "accuracy_area_gap"), "accuracy_area"
+    return [
+        _percent(everyone, name, bare=True), _percent(own, name, bare=True), _interval(own, f"{name}_same"),
+        f"**{gap}**" if own[f"{name}_holds"] else gap,
+    ]  # fmt: skip
+
+
+def _servers(rows: pl.DataFrame, policy: str) -> list[str]:
+    gaps = [[own[f"{name}_gap"] for name in MARGINS] for _, _, own in pairs(rows, policy)]
+    return [NONE if None in each else " / ".join(map(_points, each)) for each in gaps]
+
+
+def _law(row: Row) -> list[str]:
+    everyone, slowed, own = (row[name] for name in ("everyone", "everyone_slowed", "balanced_joint"))
+    shares = [f"1/{everyone / own:.0f}", f"1/{slowed / own:.1f}"]
+    return [
+        row["law"],
+        *(f"{row[name]:g}" for name in ("budget", "everyone", "everyone_slowed", "balanced_joint")),
+        *shares,
+    ]
 
 
 def summary(table: pl.DataFrame, policy: str = OURS) -> str:
@@ -84,20 +139,7 @@ def summary(table: pl.DataFrame, policy: str = OURS) -> str:
         times=(both["everyone"] / both["energy_over_budget"]).drop_nulls().to_numpy(),
         over=both["devices_over_budget"].to_numpy(),
         worst=both["worst_device"].to_numpy(),
-        margins={name: (round(100 * margin), len(held(table, policy, name)[0])) for name, margin in MARGINS.items()},
-        measured=MEASURED,
     ).rstrip()
-
-
-def overview_table(table: pl.DataFrame, policy: str = OURS) -> str:
-    """A row for each scenario: both accuracies, what is lost, and the energy of both."""
-    rows = [
-        (scenario, [_accuracy(everyone), _accuracy(own), *(_lost(own, name) for name in MARGINS), _part(own, everyone),
-                    NONE if own["worst_device"] is None else f"{own['worst_device']:.2f}"])
-        for scenario, everyone, own in pairs(table, policy)
-    ]  # fmt: skip
-    margins = {name: f"{100 * margin:.0f}" for name, margin in MARGINS.items()}
-    return markdown(f"{HERE}/overview.md.j2", overview=rows, worst=WORST, margins=margins)
 
 
 def by_scenario(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -120,27 +162,17 @@ def _cells(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def _accuracy(row: Row) -> str:
-    return NONE if row["late_accuracy"] is None else f"{100 * row['late_accuracy']:.1f}"
-
-
-def _lost(row: Row, name: str) -> str:
-    """Points, bold where the test shows that they are within the margin; below 0 something is gained."""
-    if row[f"{name}_gap"] is None:
-        return NONE
-    text = f"{0.0 - 100 * row[f'{name}_gap']:.1f}".replace("-", MINUS)
-    return f"**{text}**" if row[f"{name}_holds"] else text
-
-
 def _part(own: Row, everyone: Row) -> str:
     """The energy of training everyone over that of ours, as in 1/1000."""
     spent, most = own["energy_over_budget"], everyone["energy_over_budget"]
     return f"1/{most / spent:.0f}" if spent and most else NONE
 
 
-def _beside(row: Row, name: str) -> str:
-    """A gap in points to everyone with the same server, with its 95 % interval."""
-    mean, low, high = (row[f"{name}_same{end}"] for end in ("", "_low", "_high"))
+def _interval(row: Row, name: str) -> str:
+    """A gap in points with its 95 % interval."""
+    mean, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    if mean is None:
+        return NONE
     return _points(mean) + ("" if low is None else f" [{_points(low)}, {_points(high)}]")
 
 
@@ -148,10 +180,10 @@ def _points(share: float) -> str:
     return f"{100 * share:+.1f}".replace("-", MINUS)
 
 
-def _percent(row: Row, name: str) -> str:
+def _percent(row: Row, name: str, bare: bool = False) -> str:
     if row[name] is None:
         return NONE
-    half = _half(row, name)
+    half = None if bare else _half(row, name)
     return f"{100 * row[name]:.1f}" + ("" if half is None else f" ± {100 * half:.1f}")
 
 
