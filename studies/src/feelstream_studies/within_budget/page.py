@@ -131,6 +131,8 @@ def summary(table: pl.DataFrame, policy: str = OURS) -> str:
     """What `balanced_joint` with a server that makes more of it reaches and what it spends, in sentences."""
     own, everyone = (table.filter(policy=name) for name in (policy, REFERENCE))
     both = own.join(everyone.select("scenario", everyone="energy_over_budget"), on="scenario")
+    if both["late_accuracy_gap"].null_count() == len(both):
+        return "Nothing was learned, so there is no accuracy to compare."
     alike = all(same_server(table, policy))  # like for like first, where it was played
     return markdown(
         f"{HERE}/summary.md.j2",
