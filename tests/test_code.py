@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -10,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import small
+from builders import devices_of, small
 from restarted import restart
+from small_plans import in_process
 from stopped import stop_in
 
 import feelstream as fs
 from feelstream import code
 from feelstream.code import named_files, without_file
 from feelstream.errors import RunError, ScenarioError
+from feelstream.experiment import Arm, Plan, worker
 from feelstream.run import simulate_in
 from feelstream.scenario import Scenario
 
@@ -48,9 +51,15 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def written(directory: Path, files: dict[str, str]) -> None:
+    """With the same times as ever: of the same size, Python itself would run what it compiled of them before."""
     for name, text in files.items():
         (directory / name).write_text(text)
+        os.utime(directory / name, ns=(10**18, 10**18))
     importlib.invalidate_caches()
+
+
+def chosen(scenario: Scenario) -> set[int]:
+    return set(devices_of(fs.simulate(scenario, 1)).filter("scheduled")["device"].to_list())
 
 
 # How code is named: by its path, as a module, as an object of a script.
@@ -98,14 +107,20 @@ def own_main(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("own_main")
 @pytest.mark.parametrize("named", NAMED)
 @pytest.mark.parametrize("case", CASES)
-def test_another_text_is_other_code(there: Path, named: Callable[[Path], Scenario], case: str) -> None:
+def test_another_text_is_other_code(
+    there: Path, named: Callable[[Path], Scenario], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", named is not by_path)  # which takes nothing from what was compiled
     text, files, old, new = CASES[case]
     found: list[dict[str, str]] = []
+    who: list[set[int]] = []
     for now in (old, new):
         restart(there)
         every = {"mine_of_test.py": text, **files}
         written(there, {name: content.replace(old, now) for name, content in every.items()})
         found.append(named_files(named(there)))
+        who.append(chosen(named(there)))
+    assert (0 in who[1] - who[0]) == (5 in who[0] - who[1]) == (case != "comment"), "the new text is what is run"
     restart(there)
     assert found[0].keys() == found[1].keys()
     assert len(found[0]) == 1 + len(files)
@@ -174,6 +189,37 @@ def test_a_module_that_was_imported_before_is_imported_anew_by_a_file_that_is_na
     (there / "deeper_of_mine.py").write_text("W = 2.0\n")
     sizes = by_path(there).policy.select.__globals__["W"]  # type: ignore[attr-defined]
     assert (imported.W, sizes) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("level", ["full", "rounds"])
+def test_a_plan_never_mixes_two_versions_of_its_code(
+    level: str, there: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that a policy imports is edited after the first run: a worker that has loaded it goes on with that, and
+    one that begins later fails with a sentence. The next call plays all of it with the file as it is then."""
+    written(there, {"mine_of_test.py": mine("W", "from helper_of_mine import W\n"), **HELPERS})
+    plan = Plan("plan", (Arm("mine", by_path(there).with_(**{"trace.level": level})),), tuple(range(4)))
+    calls, told = iter(range(8)), list[int]()
+    play = worker.play_all
+
+    def edited_before(work: Any) -> Any:
+        told.append(len(caplog.messages))
+        if (call := next(calls)) == 1:
+            (there / "deeper_of_mine.py").write_text("W = 2.0\n")
+        if call == 2:
+            restart(there)
+        return play(work)
+
+    monkeypatch.setattr(worker, "play_all", edited_before)
+    results = in_process(plan, there / "out")
+    assert len(results.finished) == 2
+    assert all("mine.py changed while the plan was under way" in failure.reason for failure in results.failures)
+    again = in_process(plan, there / "out")
+    assert not again.failures
+    assert caplog.messages == ["2 stored runs are played again, since deeper_of_mine.py has changed"]
+    assert told == [0] * 4 + [1] * 4, "said before"
+    files = {tuple(again.run("mine", seed).manifest.files.items()) for seed in range(4)}
+    assert len(files) == 1
 
 
 CELLS = ["import feelstream as fs", "W = 1.0", mine("W"), "run = fs.simulate(…)"]

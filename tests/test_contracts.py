@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,17 +252,3 @@ def test_who_returns_what_it_must_not_is_named(
             if not (name == "a list" and isinstance(owner, dict)):  # a metric may give one
                 refused(wrong_in(place, name))
     assert play(scenario) == before
-
-
-def test_an_evaluator_that_centres_the_test_set_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before, it took the data set of the whole process with it: the next run ended at an accuracy of 0.009."""
-    monkeypatch.chdir(tmp_path)
-    Path("centred.py").write_text(
-        "def centred(predict, test, held, round):\n    x = test.x\n    x -= x.mean()\n    return {'mean': x.mean()}\n"
-    )
-    before = play(small())
-    with pytest.raises(
-        fs.FeelstreamError, match=r"learning\.evaluators: 'centred.py:centred' failed in round 1: .*read-only"
-    ):
-        play(small('learning.evaluators=["test", "centred.py:centred"]'))
-    assert play(small()) == before

@@ -25,6 +25,9 @@ from feelstream.policies.base import Decision, Observation, Outcome, State
 from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
 
+LEARNS = ("learning.engine=auto", "learning.model=softmax")
+seen: list[Outcome] = []
+
 
 def begin(scenario: Scenario, seed: int = 0, learning: bool = False) -> Simulation:
     data = load_dataset("synthetic", samples=scenario.data.samples)
@@ -60,46 +63,42 @@ def test_devices_without_data_are_scheduled_unless_data_is_asked_for(policy: str
     none = fs.simulate(small(*quiet, "data.eligible=with_data"))
     assert none.rounds["scheduled"].sum() == 0
     assert none.rounds["queue_max_j"].sum() == 0
-    run = fs.simulate(small(*quiet, "learning.engine=auto", "learning.model=softmax"))
+    run = fs.simulate(small(*quiet, *LEARNS))
     assert (run.rounds["scheduled"] > 0).all()
     assert (run.rounds["energy_mean_j"] > 0).all()
     assert run.rounds["loss"].n_unique() == 1  # θ never changes, and no weight is 0/0
     assert devices_of(run)["available"].all()
 
 
+class Both(fs.Policy):
+    """Devices 0 and 1, in every round."""
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        return Decision(np.array([0, 1]), observation.plan(2))
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        seen.append(outcome)
+        return state
+
+
 def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
     """Two devices send; the one that holds data decides the model alone, and the other has no loss to report."""
+    seen.clear()
     trace = tmp_path / "one.csv"
     trace.write_text("time,device,label\n" + "0.5,0,1\n" * 5)
-    seen: list[np.ndarray] = []
-
-    class Both(fs.Policy):
-        def select(self, state, observation, rng):
-            return fs.Decision(np.array([0, 1]), observation.plan(2))
-
-        def update(self, state, outcome):
-            assert outcome.losses is not None
-            seen.append(outcome.losses)
-            return state
-
     scenario = small(
-        "data.arrivals.kind=trace",
-        f"data.arrivals.path={trace}",
-        "learning.engine=auto",
-        "learning.model=softmax",
-        "cpu.frequency_hz=[1e9, 1.5e9]",
+        f"data.arrivals.path={trace}", *LEARNS, "data.arrivals.kind=trace", "cpu.frequency_hz=[1e9, 1.5e9]"
     )
-    both = begin(scenario.model_copy(update={"policy": Both()}), learning=True)
+    both = begin(scenario.with_(policy=Both()), learning=True)
     both.step()
     assert both.learner is not None
-    start = both.learner.init(0)
-    local = scenario.learning.local
+    start, local = both.learner.init(0), scenario.learning.local
     assert isinstance(local, MiniBatches)
-    batches = local.batches(both.world.cohort(1, np.array([0])))
-    alone = both.learner.train(start, batches, 0.02)
+    alone = both.learner.train(start, local.batches(both.world.cohort(1, np.array([0]))), 0.02)
     assert np.array_equal(both.theta, (start + alone.updates[0].astype(float)).astype(np.float32))
-    assert np.isfinite(seen[0][0]).all()
-    assert np.isnan(seen[0][1]).all()
+    assert seen[0].losses is not None
+    assert np.isfinite(seen[0].losses[0]).all()
+    assert np.isnan(seen[0].losses[1]).all()
 
 
 class Diverging:
@@ -164,9 +163,6 @@ def test_a_policy_cannot_schedule_a_device_without_data(lie: bool, tmp_path) -> 
 
     with pytest.raises(PluginError, match="not feasible, in round 1"):
         fs.simulate(quiet.with_(policy=deciding(first)))
-
-
-seen: list[Outcome] = []
 
 
 class Watching(Random):

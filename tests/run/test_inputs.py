@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,64 +11,16 @@ import numpy as np
 import pytest
 from builders import devices_of, small
 from recorded import series_of_five
-from restarted import restart
-from small_plans import in_process
 from stopped import stop_in
 
 import feelstream as fs
 from feelstream.errors import DataError
-from feelstream.experiment import Arm, Plan, worker
 from feelstream.loop.simulation import Simulation
 from feelstream.run import Change, dataset_of, simulate, simulate_in
-from feelstream.scenario.files import from_dict
-
-POLICY = """
-from helper import LAST
-from feelstream.policies.random import Random
-
-class Mine(Random):
-    def select(self, state, observation, rng):
-        plan = observation.plan(1)
-        import feelstream as fs, numpy as np
-        able = np.flatnonzero(plan.feasible)
-        return fs.Decision(able[-1:] if LAST else able[:1], plan)
-"""
 
 
 def _digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
-
-
-def _rewritten(path: Path, text: str) -> None:
-    """Another content of the same size with the same times, as far as a user can set them."""
-    before = path.stat()
-    path.write_text(text)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def _mine(directory: Path, last: bool) -> str:
-    (directory / "mine.py").write_text(POLICY)
-    (directory / "helper.py").write_text(f"LAST = {int(last)}\n")
-    return f"{directory / 'mine.py'}:Mine"
-
-
-def _chosen(run: fs.Run) -> set[int]:
-    return set(devices_of(run).filter("scheduled")["device"].to_list())
-
-
-def test_a_file_beside_a_policy_that_is_rewritten_is_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Same size, same second: Python itself would run what it compiled of the file before."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    name = _mine(tmp_path, last=False)
-    table = {**small().as_dict(), "policy": {"name": name, "size": 1}}
-    first = simulate(from_dict(table), 1)
-    _rewritten(tmp_path / "helper.py", "LAST = 1\n")
-    restart(tmp_path)
-    second = simulate(from_dict(table), 1)
-    assert 0 in _chosen(first) - _chosen(second)
-    assert 5 in _chosen(second) - _chosen(first)
-    helper = f"{name} > helper.py"
-    assert first.manifest.files[helper] != second.manifest.files[helper] == _digest(tmp_path / "helper.py")
 
 
 def _edit_in_round(round: int, path: Path, text: str) -> Any:
@@ -143,39 +94,6 @@ def test_an_npz_that_changes_while_a_run_is_made_is_refused(tmp_path: Path, monk
     monkeypatch.setattr("feelstream.run.preparing.Simulation", touched)
     with pytest.raises(DataError, match=r"series\.npz changed while it was read"):
         simulate(scenario, 0)
-
-
-@pytest.mark.parametrize("short", [True, False])
-def test_a_plan_never_mixes_two_versions_of_its_code(
-    short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A file that a policy imports is edited after the first run: a worker that has loaded it goes on with that, and
-    one that begins later fails with a sentence. The next call plays all of it with the file as it is then."""
-    name = _mine(tmp_path, last=False)
-    level = "rounds" if short else "full"
-    table = {**small(f"trace.level={level}").as_dict(), "policy": {"name": name, "size": 1}}
-    plan = Plan("plan", (Arm("mine", from_dict(table)),), tuple(range(4)))
-    calls, told = iter(range(8)), list[int]()
-    play = worker.play_all
-
-    def edited_before(work: Any) -> Any:
-        told.append(len(caplog.messages))
-        if (call := next(calls)) == 1:
-            (tmp_path / "helper.py").write_text("LAST = 1\n")
-        if call == 2:
-            restart(tmp_path)
-        return play(work)
-
-    monkeypatch.setattr(worker, "play_all", edited_before)
-    results = in_process(plan, tmp_path / "out")
-    assert len(results.finished) == 2
-    assert all("helper.py changed while the plan was under way" in failure.reason for failure in results.failures)
-    again = in_process(plan, tmp_path / "out")
-    assert not again.failures
-    assert caplog.messages == ["2 stored runs are played again, since helper.py has changed"]
-    assert told == [0] * 4 + [1] * 4, "said before"
-    files = {tuple(again.run("mine", seed).manifest.files.items()) for seed in range(4)}
-    assert len(files) == 1
 
 
 def test_a_run_that_is_taken_up_again_with_another_table_is_refused(tmp_path: Path) -> None:

@@ -22,45 +22,24 @@ from feelstream.run.resolved import resolved
 from feelstream.scenario.population import core
 
 
-def test_what_all_devices_share_is_one_number(tmp_path: Path) -> None:
-    run = fs.simulate(small(), 1)
-    assert run.constants is None
-    assert not (run.save(tmp_path / "run") / TABLE).exists()
-    came_to = run.manifest.resolved
-    assert came_to.alike["cycles"] == run.scenario.cpu.cycles
-    assert [phase.first for phase in came_to.phases] == [1]
-    assert Manifest.read(tmp_path / "run").resolved == came_to
-
-
-def test_what_differs_is_a_column(tmp_path: Path) -> None:
+def test_one_number_for_all_or_a_column_of_a_table(tmp_path: Path) -> None:
+    alike = fs.simulate(small(), 1, out=tmp_path / "alike")
+    assert alike.constants is None
+    assert not (tmp_path / "alike" / TABLE).exists()
+    assert alike.manifest.resolved.alike["cycles"] == alike.scenario.cpu.cycles
+    assert Manifest.read(tmp_path / "alike").resolved == alike.manifest.resolved
     classes = [{"share": 0.5, "priority": 2.0}, {"share": 0.5, "energy_budget_j": 0.5}]
-    scenario = small().with_(**{"devices.classes": classes})
-    run = fs.simulate(scenario, 1, out=tmp_path / "run")
-    K = scenario.system.devices
-    expected = {"device": list(range(K)), "priority": [2.0] * (K // 2) + [1.0] * (K - K // 2)}
+    run = fs.simulate(small().with_(**{"devices.classes": classes}), 1, out=tmp_path / "run")
     assert run.constants is not None
-    assert run.constants["priority"].to_list() == expected["priority"]
-    assert run.constants["energy_budget_j"].to_list()[-1] == 0.5
-    assert set(run.constants.columns) == {"device", "priority", "energy_budget_j"}
+    budgets = [run.scenario.system.energy_budget_j] * 3 + [0.5] * 3
+    assert run.constants.to_dict(as_series=False) == {
+        "device": list(range(6)), "priority": [2.0] * 3 + [1.0] * 3, "energy_budget_j": budgets,
+    }  # fmt: skip
     assert pl.read_parquet(tmp_path / "run" / TABLE).equals(run.constants)
     assert TABLE in run.manifest.digests
-    again = fs.read(tmp_path / "run")
-    assert again.constants is not None
-    assert again.constants.equals(run.constants)
-
-
-def test_each_change_is_a_phase_with_all_that_holds_in_it() -> None:
-    changes = [fs.Change(2, "V", "auto"), fs.Change(3, "energy_budget_j", 0.02), fs.Change(3, "size", 1)]
-    scenario = small().with_(policy="lyapunov")
-    phases = fs.simulate(scenario, 1, changes=changes).manifest.resolved.phases
-    assert [phase.first for phase in phases] == [1, 2, 3]
-    assert not phases[0].auto
-    K, budget_j, size = scenario.system.devices, scenario.system.energy_budget_j, scenario.policy.size
-    assert phases[1].auto
-    assert isinstance(budget_j, float)
-    assert pytest.approx(20.0 * (K * budget_j / size) ** 2) == phases[1].V
-    assert pytest.approx(20.0 * (K * 0.02) ** 2) == phases[2].V
-    assert (phases[2].size, phases[2].energy_budget_j) == (1, 0.02)
+    again = fs.read(tmp_path / "run").constants
+    assert again is not None
+    assert again.equals(run.constants)
 
 
 POLICIES = st.sampled_from(
@@ -105,11 +84,11 @@ CLASS = st.fixed_dictionaries(
     more=st.fixed_dictionaries({}, optional=SOMETIMES),
     classes=st.one_of(st.none(), st.tuples(CLASS, CLASS)),
     budget_j=st.one_of(st.floats(0.01, 1.0), st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6)),
-    changed_j=st.one_of(st.none(), st.floats(0.01, 1.0)),
+    changed=st.dictionaries(st.sampled_from(["V", "size", "energy_budget_j"]), st.integers(1, 3)),
     table=st.booleans(),
 )
 def test_a_second_resolver_comes_to_the_same(
-    policy: dict, more: dict, classes: tuple | None, budget_j: float, changed_j: float | None, table: bool
+    policy: dict, more: dict, classes: tuple | None, budget_j: float, changed: dict, table: bool
 ) -> None:
     """For classes of devices, a table of some, profiles, worlds, laws and changes on the way."""
     fields = more | {"policy": policy | {"size": 2}, "system.energy_budget_j": budget_j, "system.rounds": 4}
@@ -123,7 +102,8 @@ def test_a_second_resolver_comes_to_the_same(
             fields |= {"devices.classes": classes or ()} | ({"devices.table": f"{place}/some.csv"} if table else {})
         try:
             scenario = small().with_(**fields)
-            changes = () if changed_j is None else in_order(scenario, [fs.Change(3, "energy_budget_j", changed_j)])
+            each = [fs.Change(2 + n, field, now) for n, (field, now) in enumerate(changed.items())]
+            changes = in_order(scenario, each)
         except fs.FeelstreamError:
             reject()
         found, table_of = resolved(scenario, 10, changes)

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -159,32 +158,21 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         simulate_in(tmp_path, small())
 
 
-def test_a_directory_with_other_things_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "told"), [(".", "is not empty"), ("thesis.tex", "it is a file")])
+def test_what_lies_there_is_left_alone(place: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(RunError, match="not empty and not a run directory"):
-        simulate_in(tmp_path, small())
-    with pytest.raises(RunError, match="not empty"):
-        fs.simulate(small()).save(tmp_path)
+    for use in (lambda path: simulate_in(path, small()), fs.simulate(small()).save):
+        with pytest.raises(RunError, match=told):
+            use(tmp_path / place)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for use in (lambda path: simulate_in(path, small()), fs.simulate(small()).save):
-        with pytest.raises(RunError, match="it is a file"):
-            use(tmp_path / "file")
-
-
-def test_progress_without_run_json_is_begun_afresh(tmp_path: Path) -> None:
+def test_progress_counts_with_its_run_json_and_until_the_end(tmp_path: Path) -> None:
     stop_in(tmp_path, small(), at=4)
     (tmp_path / "run.json").unlink()
     assert simulate_in(tmp_path, small(), seed=9).rounds.equals(fs.simulate(small(), 9).rounds)
-
-
-def test_progress_after_the_end_is_removed(tmp_path: Path) -> None:
-    simulate_in(tmp_path, small())
     (tmp_path / "progress").mkdir()
-    simulate_in(tmp_path, small())
+    simulate_in(tmp_path, small(), seed=9)
     assert not (tmp_path / "progress").exists()
 
 
@@ -277,8 +265,7 @@ def test_infinite_settings_survive_the_files(tmp_path: Path) -> None:
 
 
 def test_seeds(tmp_path: Path) -> None:
-    seed: Any = np.int64(2**40)
-    run = fs.simulate(small(), seed=seed)
+    run = fs.simulate(small(), seed=np.int64(2**40))  # type: ignore[arg-type]
     assert fs.read(run.save(tmp_path)).seed == 2**40
     with pytest.raises(RunError, match="seed must be 0 or more, not -1"):
         fs.simulate(small(), seed=-1)

@@ -103,10 +103,6 @@ def test_a_damaged_cached_file_is_named_and_fetched_again(spoil, server, folder,
     assert (folder / TEST_LABELS).read_bytes() == RAW[TEST_LABELS]
 
 
-def tampered(raw: bytes) -> bytes:
-    return gzip.compress(raw[:-1] + bytes([raw[-1] ^ 1]))
-
-
 def bomb(raw: bytes) -> bytes:
     return gzip.compress(raw + bytes(10**7))
 
@@ -114,7 +110,7 @@ def bomb(raw: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (tampered, "has a wrong checksum"),
+        (lambda raw: gzip.compress(raw[:-1] + bytes([raw[-1] ^ 1])), "has a wrong checksum"),
         (bomb, "has a wrong checksum"),
         (lambda raw: gzip.compress(raw)[:-20], "has a wrong checksum"),
         (lambda raw: b"\x1f\x8b" + raw, "Error -3 while decompressing"),
@@ -123,9 +119,8 @@ def bomb(raw: bytes) -> bytes:
 )
 def test_wrong_content_from_a_mirror_is_never_stored(spoil, sentence: str, server: Server, folder: Path) -> None:
     server.bodies[f"{TEST_LABELS}.gz"] = spoil(RAW[TEST_LABELS])
-    with pytest.raises(DataError, match=sentence) as caught:
+    with pytest.raises(DataError, match=f"{sentence}.*{folder}"):
         small(server.mirror).obtain()
-    assert str(folder) in str(caught.value)
     assert names(folder) == set(RAW) - {TEST_LABELS}
 
 
@@ -148,51 +143,48 @@ def test_the_next_mirror_helps_out(server: Server, folder: Path) -> None:
     assert other.asked == [f"{name}.gz" for name in list(RAW)[1:]]
 
 
-@pytest.mark.parametrize(
-    ("limits", "silent", "bodies", "sentence"),
-    [
-        ({}, False, {}, f"404 .*{TRAIN_IMAGES}.gz"),
-        ({"SILENCE_S": 0.05}, True, None, "ReadTimeout"),
-        ({"FETCH_S": -1.0}, False, None, "takes longer, than it should"),  # it has passed when the first piece arrives
-    ],
-    ids=["empty", "silent", "dripping"],
-)
-def test_a_mirror_is_given_up(limits, silent, bodies, sentence, server: Server, monkeypatch) -> None:
-    for name, seconds in limits.items():
-        monkeypatch.setattr(catalogue, name, seconds)
-    server.bodies = server.bodies if bodies is None else bodies
-    if silent:
+@pytest.mark.parametrize("trouble", ["empty", "silent", "dripping"])
+def test_a_mirror_is_given_up(trouble: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = {
+        "empty": f"404 .*{TRAIN_IMAGES}.gz",
+        "silent": "ReadTimeout",
+        "dripping": "takes longer, than it should",
+    }
+    if trouble == "empty":
+        server.bodies = {}
+    if trouble == "silent":
+        monkeypatch.setattr(catalogue, "SILENCE_S", 0.05)
         server.silent.set()
-    with pytest.raises(DataError, match=sentence):
+    if trouble == "dripping":
+        monkeypatch.setattr(catalogue, "FETCH_S", -1.0)  # it has passed when the first piece arrives
+    with pytest.raises(DataError, match=sentence[trouble]):
         small(server.mirror).obtain()
     assert len(server.asked) == 1  # not once more for each file
 
 
 def test_without_network_the_error_says_what_to_put_where(folder: Path) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=f"{', '.join(RAW)} .unpacked. into {folder}$"):
         small(Source("website", "http://127.0.0.1:1")).obtain()
-    assert all(name in str(caught.value) for name in RAW)
-    assert f"into {folder}" in str(caught.value)
     folder.mkdir(parents=True)
     for name, raw in RAW.items():  # what it says helps
         (folder / name).write_bytes(raw)
     assert small().obtain() == RAW
 
 
-def test_an_unwritable_cache_is_one_sentence(server: Server, folder: Path) -> None:
-    folder.parent.write_text("a file where a folder should be")
-    with pytest.raises(DataError, match="FEELSTREAM_CACHE"):
-        small(server.mirror).obtain()
-
-
-def test_a_full_disk_leaves_no_part_behind(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_one_sentence(server: Server, folder: Path, monkeypatch) -> None:
     def full(source: str, target: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(catalogue.os, "replace", full)
-    with pytest.raises(DataError, match="No space left on device"):
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue.os, "replace", full)
+        with pytest.raises(DataError, match=r"No space left on device.*FEELSTREAM_CACHE"):
+            small(server.mirror).obtain()
+    assert names(folder) == set()  # no part is left behind
+    folder.rmdir()
+    folder.parent.rmdir()
+    folder.parent.write_text("a file where a folder should be")
+    with pytest.raises(DataError, match="FEELSTREAM_CACHE"):
         small(server.mirror).obtain()
-    assert names(folder) == set()
 
 
 def test_what_a_killed_process_left_is_not_used(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +18,11 @@ from streams import context, held_by_round, stream_of
 from feelstream.data.streaming.arrivals import (
     Arrivals,
     ArrivalSchedule,
-    EndlessArrivals,
-    FiniteArrivals,
     events_by_round,
     schedule_of,
 )
 from feelstream.data.streaming.partition import Digits
 from feelstream.data.streaming.processes import Bursts, Poisson, Trace, TruncatedNormal, Uniform
-from feelstream.errors import ScenarioError
 
 
 @pytest.mark.parametrize("sigma", [0.001, 0.03, 0.5, 1000.0])
@@ -87,48 +84,6 @@ def test_events_fall_into_the_rounds_of_their_intervals(round_s: float, rounds: 
         got, many = np.unique(events.devices[slice(*events.starts[round - 1 : round + 1])], return_counts=True)
         assert got.tolist() == expected.tolist()
         assert many.tolist() == counts.tolist()
-
-
-class Weekdays(EndlessArrivals):
-    """A process of one's own: two samples in five rounds of seven, none at the weekend."""
-
-    tag: ClassVar[str] = "weekdays"
-    working: int = 5
-
-    def counts(
-        self, round: int, state: NDArray, devices: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray]:
-        return np.full(devices, 2 * ((round - 1) % 7 < self.working)), state
-
-
-class Noon(FiniteArrivals):
-    """A finite process of one's own: all samples at half time."""
-
-    tag: ClassVar[str] = "noon"
-    late: float = 0.5
-
-    def times(self, sizes: NDArray[np.int64], run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
-        return np.full(int(sizes.sum()), self.late * run_s)
-
-
-@pytest.mark.parametrize(
-    ("arrivals", "stored"),
-    [
-        (Weekdays(), [2, 4, 6, 8, 10, 10, 10, 12]),
-        (Noon(), [0, 0, 0, 4, 4, 4, 4, 4]),
-        (Noon(late=1.01), [0] * 8),
-    ],
-)
-def test_a_process_of_ones_own(arrivals: Arrivals, stored: list[int]) -> None:
-    world = stream_of(arrivals, samples=12, rounds=8)
-    for round, expected in enumerate(stored, start=1):
-        world.advance(round)
-        assert world.stored.tolist() == [expected] * 3
-
-
-def test_times_that_are_none_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="noon must give each of 12 samples a time"):
-        stream_of(Noon(late=float("nan")), samples=12)
 
 
 LABELS = np.arange(300, dtype=np.uint8) % 10
