@@ -65,6 +65,11 @@ def test_all_policies_and_policies_with_fields() -> None:
     assert arms[1].scenario == fs.preset("tiny")
 
 
+def test_a_kind_that_needs_another_field() -> None:
+    (found,) = comparison.arms("tiny", ["random"], ["cpu.energy.kind=voltage", "profile=rk3399-a72"])
+    assert found.scenario.cpu.profile == "rk3399-a72"
+
+
 def test_a_policy_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(MINE)

@@ -59,12 +59,14 @@ def arms(
     that do not have it, if at least one of them does.
     """
     bare = parsed(overrides)
-    world = base_of(source, [override for override in bare if override.names_a_table])
+    world = base_of(source, ())
+    # Not checked: a kind may ask for what another override sets, as the voltage law does for a profile.
+    tables = overridden(world.tables(), [override for override in bare if override.names_a_table])
     engines = [world.learning.engine, *(each.value for each in bare if each.field in ("learning.engine", "engine"))]
     wanted = _by_label(policies, learns=engines[-1] != "none") or {"": ()}
-    fields = {label: _fields_of(overridden(world.tables(), own[:1])) for label, own in wanted.items()}
-    changes = [_in_full(override, world, fields) for override in bare]
-    axes = [[_in_full(override, world, fields) for override in _axis(entry)] for entry in vary]
+    fields = {label: _fields_of(overridden(tables, own[:1])) for label, own in wanted.items()}
+    changes = [_in_full(override, tables, fields) for override in bare]
+    axes = [[_in_full(override, tables, fields) for override in _axis(entry)] for entry in vary]
     size = len(wanted) * prod(map(len, axes))
     if size > MOST_ARMS:
         raise ScenarioError(f"--vary: {size:,} configurations were asked for, and at most {MOST_ARMS:,} are possible")
@@ -115,14 +117,14 @@ def _fields_of(tables: Tables) -> frozenset[str]:
     return frozenset({"name", *policy.model.model_fields}) if policy and policy.model else frozenset()
 
 
-def _in_full(override: Override, world: Scenario, fields: Mapping[str, frozenset[str]]) -> Override:
+def _in_full(override: Override, tables: Tables, fields: Mapping[str, frozenset[str]]) -> Override:
     """With its section: that of the policies, where any of them has a field of this name, or the scenario's.
 
     fields: of each policy that is compared; ScenarioError for one that none of them has.
     """
     known = frozenset().union(*fields.values())
     if len(override.path) == 1:
-        whole = f"policy.{override.last}" if override.last in known else placed([override], world.tables())[0].field
+        whole = f"policy.{override.last}" if override.last in known else placed([override], tables)[0].field
         override = replace(override, field=whole)
     if override.section == ("policy",) and override.last not in known:
         names = ", ".join(label or "the scenario's policy" for label in fields)
