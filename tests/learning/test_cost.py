@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import small
+from builders import devices_of, small
 from float64 import of_arrays
 from small_plans import in_process
 
@@ -28,12 +27,10 @@ OWN = """
 import torch
 from torch import nn
 
-class Net(nn.Sequential):
-    def __init__(self):
-        super().__init__(
-            nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.MaxPool2d(2), nn.ReLU(),
-            nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Linear(50, 10),
-        )
+def Net():
+    pool = lambda: [nn.MaxPool2d(2), nn.ReLU()]
+    dense = [nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Linear(50, 10)]
+    return nn.Sequential(nn.Conv2d(1, 10, 5), *pool(), nn.Conv2d(10, 20, 5), *pool(), *dense)
 
 class Scale(nn.Module):
     def __init__(self):
@@ -88,8 +85,7 @@ def test_a_run_holds_the_numbers_and_verifies(tmp_path: Path, engine: str):
     bits, cycles = 32 * 7850, cost.cycles(7840 * 2, 20, 32)  # no gradient of the input
     stored = json.loads((tmp_path / "run" / "run.json").read_text())["scenario"]
     assert (stored["radio"]["update_bits"], stored["cpu"]["cycles"]) == (bits, cycles)
-    assert run.devices is not None
-    computed = run.devices.filter(run.devices["scheduled"])
+    computed = devices_of(run).filter("scheduled")
     assert computed["t_cmp_s"].to_list() == pytest.approx((cycles / computed["f_hz"]).to_list())
     assert fs.verify(tmp_path / "run").ok
     given = fs.simulate(small(f"learning.engine={engine}", f"cpu.cycles={cycles!r}", f"radio.update_bits={bits}"))
@@ -97,10 +93,14 @@ def test_a_run_holds_the_numbers_and_verifies(tmp_path: Path, engine: str):
     assert fs.simulate(small(f"learning.engine={engine}", *AUTO), out=tmp_path / "run").rounds.equals(run.rounds)
 
 
-def test_a_class_of_devices_may_set_its_own_cycles():
-    classes = ({"share": 0.5, "cycles": 1e8}, {"share": 0.5})
-    run = fs.simulate(small(*AUTO).with_(**{"devices.classes": classes}))
-    assert set(run.scenario.population.cycles) == {1e8, cost.cycles(7840 * 2, 20, 32)}
+def test_auto_bits_are_those_that_devices_send():
+    automatic, n = small("learning.engine=native", "radio.update_bits=auto", "system.rounds=1"), 7850
+    quantised, largest = 8 * n + 32, 785 * (32 + 13)
+    for fields, bits in (
+        ({"server": "fedavg"}, 32 * n), ({"server": "quantise"}, quantised), ({"server": "top_k"}, largest),
+        ({"learning.local.keep": "scaffold"}, 2 * 32 * n),
+    ):  # fmt: skip
+        assert fs.simulate(automatic.with_(**fields)).scenario.radio.update_bits == bits
 
 
 def test_a_plan_shares_its_runs_with_one_that_gives_the_numbers_and_tells_the_problem_of_one_arm(tmp_path: Path):
@@ -146,20 +146,6 @@ def test_a_plan_is_told_of_too(tmp_path: Path, told: pytest.LogCaptureFixture):
     fs.compare(["random"], "tiny", seeds=1, model="mlp", rounds=1, update_bits="auto", out=tmp_path, workers=1)
     (record,) = told.records
     assert "but cpu.cycles = 419,328,000 belongs to another model; set it to auto" in record.getMessage()
-
-
-def test_the_command_line_tells_it_and_goes_on(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
-    from feelstream.cli import main
-
-    model_cost._warn_once.cache_clear()
-    command = "feelstream run tiny --set learning.model=mlp --set system.rounds=1 --json"
-    monkeypatch.setattr(sys, "argv", command.split())
-    with pytest.raises(SystemExit) as ended:
-        main()
-    told = capfd.readouterr()
-    assert not ended.value.code
-    assert json.loads(told.out)["rounds"] == 1
-    assert told.err.count("belong to another model") == 1
 
 
 def test_no_preset_contradicts_its_model():

@@ -144,7 +144,8 @@ def test_arrays_of_state_that_do_not_fit(engine: str):
 @pytest.mark.parametrize("threads", [2, 3, 16])
 def test_threads_do_not_change_a_bit(engine: str, threads: int):
     """Also where threads share a device: a batch of 100 is cut into four shares. LARGE: dense layers only pay there."""
-    for model in (SMALL, LARGE) if threads == 3 else (SMALL,):
+    others = (PAPER, LARGE, build("cifar-cnn", (3, 16, 16), 10), build("har-cnn", (6, 1, 40), 10))
+    for model in (SMALL, *others) if threads == 3 else (SMALL,):
         alone, together = (learner_of(engine, model, n) for n in (1, threads))
         theta, batches = alone.init(0), draw(3, 4, 100)
         batches[1, 1:], batches[1, 0, 17:], batches[0, 3], batches[0, 2, 3:] = -1, -1, -1, -1

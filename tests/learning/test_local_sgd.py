@@ -96,29 +96,6 @@ def test_state_and_correction_are_each_devices_own(engine: str, term: str):
 
 
 @every_engine
-def test_a_correction_alone(engine: str):
-    learner = learner_of(engine, SMOOTH)
-    assert_like_torch(learner, SMOOTH, draw(2, 12, 33), LocalSGD(LR), correction=vectors(learner, 2, 0.05, 1))
-
-
-@every_engine
-def test_momentum_goes_on_where_it_was_left(engine: str):
-    """Two rounds with the state handed on are one round of as many steps, but for the rounding of θ between them."""
-    learner, batches, sgd = learner_of(engine, SMOOTH), draw(2, 8, 10), TERMS["nesterov"]
-    theta = learner.init(0)
-    whole = learner.train(theta, batches, sgd)
-    for k in range(2):
-        first = learner.train(theta, batches[k : k + 1, :5], sgd)
-        middle = theta + first.updates[0]
-        second = learner.train(middle, batches[k : k + 1, 5:], sgd, momentum=first.momentum)
-        assert second.momentum is not None
-        assert whole.momentum is not None
-        update = middle + second.updates[0] - theta
-        assert np.abs(update - whole.updates[k]).max() <= TOLERANCE * np.linalg.norm(update)
-        assert np.abs(second.momentum[0] - whole.momentum[k]).max() <= TOLERANCE * np.linalg.norm(second.momentum)
-
-
-@every_engine
 def test_terms_of_zero_are_plain_to_the_bit(engine: str):
     learner, batches = learner_of(engine, SMALL), draw(2, 6, 20)
     theta = learner.init(0)

@@ -10,7 +10,7 @@ from builders import small
 from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
-from feelstream.errors import EngineError, FeelstreamError, ScenarioError
+from feelstream.errors import EngineError, FeelstreamError
 from feelstream.experiment.replaying import replay
 from feelstream.testing.kinds import named
 from feelstream.testing.player import check_kind
@@ -87,20 +87,13 @@ def test_its_state_and_random_numbers_survive_a_stop_and_a_replay(own: Path, tmp
     ("name", "sentence"),
     [
         ("forgetful", r"'.*own\.py:forgetful' must return a dictionary of arrays, or nothing, for device \d"),
-        (
-            "broken",
-            r"'.*own\.py:broken' failed for device \d in round \d: .*no such luck .*own\.py, line 27",
-        ),
+        ("broken", r"'.*own\.py:broken' failed for device \d in round \d: .*no such luck .*own\.py, line 27"),
+        ("short", r"learning\.local\.kind: '.*short' must take five arguments"),
     ],
 )
 def test_what_a_function_does_wrong_becomes_a_sentence(name: str, sentence: str, own: Path) -> None:
     with pytest.raises(FeelstreamError, match=sentence):
         fs.simulate(learning(f"learning.local.kind={own}:{name}"))
-
-
-def test_a_function_with_other_parameters_is_refused(own: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"learning\.local\.kind: '.*short' must take five arguments"):
-        learning(f"learning.local.kind={own}:short")
 
 
 @pytest.mark.parametrize("name", ["plain", "shaky"])

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from builders import small
-from small_cohorts import Case, learner
 from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
+from feelstream.data.datasets import assembled
 from feelstream.errors import EngineError, ScenarioError
 from feelstream.experiment.replaying import replay
-from feelstream.learning.contract import ABSENT
+from feelstream.learning.contract import ABSENT, Learner
 from feelstream.learning.local import Cohort, Schedule, Sgd, rows_of, with_rows
+from feelstream.learning.models import Dense, Model
+from feelstream.learning.native import NativeLearner
 from feelstream.testing import check
 from feelstream.verification import verify
 
@@ -23,12 +26,24 @@ LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.
 KINDS = {
     "momentum": ("learning.local.momentum=0.9", "learning.local.keep=momentum"),
     "scaffold": ("learning.local.keep=scaffold", "learning.local.lr=0.1"),
-    "fedprox in epochs": ("learning.local.prox=0.1", "learning.local.epochs=1", "learning.local.sampling=epoch"),
+    "fedprox in epochs": (
+        "learning.local.prox=0.1", "learning.local.epochs=1", "learning.local.sampling=epoch", "policy.name=oort",
+    ),
     "all of it": (
         "learning.local.nesterov=true", "learning.local.momentum=0.5", "learning.local.weight_decay=1e-3",
         "learning.local.clip=1.0", "learning.local.schedule=cosine",
     ),
 }  # fmt: skip
+
+
+@lru_cache
+def learner() -> Learner:
+    """A linear model of two classes of noisy points."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(2, size=120)
+    points = (rng.normal(size=(120, 1, 1, 6)) + labels[:, None, None, None]).astype(np.float32)
+    arrays = {"x_train": points, "y_train": labels, "x_test": points, "y_test": labels}
+    return NativeLearner(Model((1, 1, 6), (Dense(2),)), assembled("points", arrays, "none"), 1)
 
 
 def cohort(held: dict[int, int], round: int = 1) -> Cohort:
@@ -44,17 +59,12 @@ def cohort(held: dict[int, int], round: int = 1) -> Cohort:
 
 
 def test_the_old_names_are_read_as_the_new_ones() -> None:
-    new = {"learning": {"local": {"lr": 0.1, "steps": 3, "batch": 4}}}
-    wanted = fs.preset("tiny", ["learning.local.lr=0.1", "learning.local.steps=3", "learning.local.batch=4"])
-    assert wanted.learning.local == Sgd(lr=0.1, steps=3, batch=4)
-    assert fs.preset("tiny", ["learning.lr=0.1", "learning.steps=3", "learning.batch=4"]) == wanted
-    assert fs.preset("tiny").with_(lr=0.1, steps=3, batch=4) == wanted
-    assert fs.preset("tiny").with_(**{"learning.lr": 0.1, "learning.steps": 3, "learning.batch": 4}) == wanted
-    assert fs.Scenario.of({"learning": new["learning"]["local"]}) == fs.Scenario.of(new)
-    assert fs.Scenario.of(new).learning.local == wanted.learning.local
-
-
-def test_a_field_by_its_old_and_its_new_name_is_refused() -> None:
+    wanted = fs.preset("tiny", ["learning.local.lr=0.1", "learning.local.steps=3"])
+    assert wanted.learning.local == Sgd(lr=0.1, steps=3)
+    assert fs.preset("tiny", ["learning.lr=0.1", "learning.steps=3"]) == wanted
+    assert fs.preset("tiny").with_(lr=0.1, steps=3) == wanted
+    fields = {"lr": 0.1, "steps": 3}
+    assert fs.Scenario.of({"learning": fields}) == fs.Scenario.of({"learning": {"local": fields}})
     with pytest.raises(ScenarioError, match=r"learning\.lr: is learning\.local\.lr, which is given too"):
         fs.Scenario.of({"learning": {"lr": 0.1, "local": {"lr": 0.1}}})
 
@@ -102,15 +112,6 @@ def test_an_epoch_takes_every_sample_once_and_the_last_batch_is_short() -> None:
     assert not np.array_equal(drawn[:3], drawn[3:])
 
 
-def test_one_epoch_is_the_matching_number_of_steps() -> None:
-    devices = cohort({2: 7, 3: 8})
-    theta, engine = learner(False).init(0), learner(False)
-    one_epoch, _ = Sgd(epochs=1, batch=3, sampling="epoch").train(engine, theta, devices, {})
-    three_steps, _ = Sgd(steps=3, batch=3, sampling="epoch").train(engine, theta, devices, {})
-    assert np.array_equal(one_epoch.updates, three_steps.updates)
-    assert np.array_equal(one_epoch.losses, three_steps.losses, equal_nan=True)
-
-
 def test_epochs_give_each_device_steps_by_what_it_holds() -> None:
     for sampling in ("epoch", "replacement"):
         local = Sgd(epochs=2, batch=4, sampling=sampling)
@@ -132,7 +133,7 @@ def test_rows_of_devices_are_kept_by_number() -> None:
 
 def test_momentum_that_is_kept_goes_on_where_it_was() -> None:
     """Two rounds of 3 steps from θ and from where they ended are one round of 6 steps, where nobody else trains."""
-    engine, devices = learner(False), cohort({2: 40})
+    engine, devices = learner(), cohort({2: 40})
     whole, parts = Sgd(steps=6, momentum=0.9, keep="momentum"), Sgd(steps=3, momentum=0.9, keep="momentum")
     theta = engine.init(0)
     batches = whole.of_device(devices, 2)
@@ -149,12 +150,13 @@ def test_momentum_that_is_kept_goes_on_where_it_was() -> None:
 
 def test_scaffold_is_its_algorithm() -> None:
     """Against Algorithm 1, option II, of Karimireddy et al. 2020, step by step with gradients in float64."""
-    case, engine, local = Case(rounds=5), learner(False), Sgd(steps=4, batch=6, lr=0.2, keep="scaffold")
-    theta = engine.init(0)
+    rng, engine, local = np.random.default_rng(1), learner(), Sgd(steps=4, batch=6, lr=0.2, keep="scaffold")
+    held, theta = (10, 33, 1, 64, 7, 32), engine.init(0)
     state: dict[str, Any] = {}
-    common, own = np.zeros(len(theta)), np.zeros((case.devices, len(theta)))
-    for t in range(1, case.rounds + 1):
-        devices, sent = case.cohort(t, case.ids(t)), case.sent(t)
+    common, own = np.zeros(len(theta)), np.zeros((9, len(theta)))
+    for t in range(1, 6):
+        ids, sent = rng.permutation(6)[:3].tolist(), rng.random(3) >= 0.3
+        devices = cohort({k: held[k] for k in ids}, t)
         training, after = local.train(engine, theta, devices, state)
         state = local.update(state, after, devices, sent)
         before = common.copy()
@@ -167,12 +169,19 @@ def test_scaffold_is_its_algorithm() -> None:
             change = -before + (theta - y) / (4 * 0.2)
             if sent[row]:
                 own[k] += change
-                common += change / case.devices
+                common += change / 9
         np.testing.assert_allclose(state["common"], common, rtol=1e-3, atol=1e-4)
-        kept = rows_of(state["own"], np.arange(case.devices), len(theta))
+        kept = rows_of(state["own"], np.arange(9), len(theta))
         np.testing.assert_allclose(kept, own, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(common, own.mean(axis=0), atol=1e-12)  # what the choice about lost updates is for
-        theta = (theta + training.updates[sent].sum(axis=0) / case.size).astype(np.float32)
+        theta = (theta + training.updates[sent].sum(axis=0) / 3).astype(np.float32)
+
+
+def test_what_a_run_cannot_do_is_a_sentence() -> None:
+    with pytest.raises(EngineError, match=r"learning\.local\.lr"):
+        fs.simulate(small(*LEARNING, "learning.local.lr=3e38"))
+    with pytest.raises(ScenarioError, match=r"cpu\.cycles: auto needs learning\.local with a number of steps"):
+        fs.simulate(small("cpu.cycles=auto", "learning.local.epochs=1"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -192,22 +201,3 @@ def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(kind: str, 
 )  # fmt: skip
 def test_every_way_keeps_the_contract(local: Sgd) -> None:
     assert [result.problem for result in check(local) if not result.ok] == []
-
-
-def test_a_rate_that_is_too_high_is_named() -> None:
-    with pytest.raises(EngineError, match=r"learning\.local\.lr"):
-        fs.simulate(small(*LEARNING, "learning.local.lr=3e38"))
-
-
-def test_scaffold_sends_two_vectors_and_epochs_have_no_cost_that_is_known() -> None:
-    auto = fs.preset("tiny", ["radio.update_bits=auto", "system.rounds=1", "learning.local.keep=scaffold"])
-    assert fs.simulate(auto).scenario.radio.update_bits == 2 * 32 * 7850
-    with pytest.raises(ScenarioError, match=r"cpu\.cycles: auto needs learning\.local with a number of steps"):
-        fs.simulate(fs.preset("tiny", ["cpu.cycles=auto", "learning.local.epochs=1"]))
-
-
-@pytest.mark.parametrize("policy", ["oort", "power_of_choice"])
-def test_policies_that_go_by_losses_take_short_batches(policy: str) -> None:
-    learning = (*LEARNING, "learning.local.epochs=1", "learning.local.sampling=epoch")
-    run = fs.simulate(small(*learning, f"policy.name={policy}"))
-    assert run.rounds["scheduled"].sum() > 0

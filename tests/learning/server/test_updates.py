@@ -1,4 +1,4 @@
-"""Server updates: against Flower's strategies of the same names, recursions in NumPy, and what each promises."""
+"""Server updates: against Flower's strategies of the same names, plain loops, and what each promises."""
 
 from __future__ import annotations
 
@@ -9,22 +9,47 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import observation, small, system
-from server_rounds import context, played, rounds
+from numpy.typing import NDArray
 from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError
 from feelstream.experiment.replaying import replay
-from feelstream.learning.server import ServerUpdate
+from feelstream.learning.server import ServerUpdate, UpdateContext
 from feelstream.learning.server.base import Equal, FedAvg, InverseProbability, Median, Remembered, TrimmedMean, weighted
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
-from feelstream.learning.server.wrappers import Gaussian, Quantise, TopK
+from feelstream.learning.server.wrappers import Gaussian, Limited, Quantise, Smoothed, TopK
 from feelstream.policies.random import Random
 from feelstream.run import simulate_in
 from feelstream.testing import check
 from feelstream.verification import verify
 
 LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.batch=8", "policy.size=3")
+Updates = NDArray[np.float32]
+
+
+def context(held: Any, round: int = 1, **more: Any) -> UpdateContext:
+    n = len(held)
+    usual: dict[str, Any] = {
+        "round": round, "rounds": 9, "devices": 9, "ids": np.arange(n), "held": np.asarray(held), "gain": np.ones(n),
+        "probability": None, "reachable": float(np.sum(held)), "staleness": np.zeros(n, np.int64),
+    }  # fmt: skip
+    return UpdateContext(**usual | more)
+
+
+def rounds(count: int = 6, n: int = 7, d: int = 11) -> list[tuple[Updates, Any]]:
+    """Updates and how many samples each is of."""
+    rng = np.random.default_rng(0)
+    return [(rng.normal(0, 0.1, (n, d)).astype(np.float32), rng.integers(1, 50, n)) for _ in range(count)]
+
+
+def played(server: ServerUpdate, of: list[tuple[Updates, Any]]) -> list[Updates]:
+    theta, found = np.linspace(-1, 1, of[0][0].shape[1]).astype(np.float32), []
+    state = server.init(len(theta))
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = server.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        found.append(theta)
+    return found
 
 
 class Reply:
@@ -81,16 +106,6 @@ def test_each_is_flowers_strategy_of_its_name(name: str) -> None:
         np.testing.assert_allclose(ours, theta, rtol=1e-4, atol=2e-6)
 
 
-def test_fedadam_is_its_recursion() -> None:
-    """Reddi et al. 2021, Algorithm 2, with the bias correction of Kingma and Ba as Flower counts it."""
-    theta, m, v = np.linspace(-1, 1, 11), np.zeros(11), np.zeros(11)
-    for s, ((updates, held), ours) in enumerate(zip(rounds(), played(FedAdam(), rounds()), strict=True), 1):
-        change = (held[:, None] * updates).sum(axis=0) / held.sum()
-        m, v = 0.9 * m + 0.1 * change, 0.99 * v + 0.01 * change**2
-        theta = theta + 0.1 * np.sqrt(1 - 0.99 ** (s + 1)) / (1 - 0.9 ** (s + 1)) * m / (np.sqrt(v) + 1e-3)
-        np.testing.assert_allclose(ours, theta, rtol=1e-5, atol=1e-6)
-
-
 def test_inverse_probabilities_are_unbiased() -> None:
     """Over 4,000 schedules that `random` draws, the mean is full participation within 5 standard errors.
 
@@ -126,13 +141,9 @@ def test_inverse_probability_is_refused_for_a_policy_that_knows_none() -> None:
         small(*LEARNING, "learning.server.kind=inverse_probability", f"policy.name={policy}")
 
 
-def test_all_devices_with_probability_1_are_fedavg() -> None:
-    every = small(*LEARNING, "policy.name=select_all")
-    ours, theirs = (fs.simulate(every.with_(server=kind)).model().theta for kind in ("fedavg", "inverse_probability"))
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
 def test_clipping_and_noise_have_the_size_that_is_asked_for() -> None:
+    with pytest.raises(ScenarioError, match=r"learning\.server\.noise: needs clip"):
+        fs.Scenario.of({"learning": {"server": {"kind": "gaussian", "noise": 1.0}}})
     n, d = 10, 4000
     updates = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
     clipped, _ = Gaussian(clip=1.0).changed(updates, context(np.ones(n)), {}, np.random.default_rng(1))
@@ -145,11 +156,6 @@ def test_clipping_and_noise_have_the_size_that_is_asked_for() -> None:
     gain = np.geomspace(0.1, 10, n)
     radio, _ = Gaussian(receiver=0.5).changed(updates, context(np.ones(n), gain=gain), {}, np.random.default_rng(2))
     np.testing.assert_allclose((radio - updates).std(axis=1), 0.5 / np.sqrt(gain), rtol=5 / np.sqrt(2 * d))
-
-
-def test_noise_without_a_clip_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"learning\.server\.noise: needs clip"):
-        fs.Scenario.of({"learning": {"server": {"kind": "gaussian", "noise": 1.0}}})
 
 
 def test_quantisation_is_unbiased_and_within_a_step() -> None:
@@ -239,3 +245,107 @@ def test_a_weighted_sum_by_blocks_is_bit_for_bit_the_sum_at_once(shape: tuple[in
     rng = np.random.default_rng(shape)
     updates, weights = rng.normal(size=shape).astype(np.float32), rng.random(shape[0])
     assert np.array_equal(weighted(weights, updates), (weights[:, None] * updates).sum(axis=0))
+
+
+@pytest.mark.parametrize("rate", [1.0, 1.4])
+def test_remembered_is_its_recursion_over_devices_that_come_and_go(rate: float) -> None:
+    """Against a plain loop over all devices; device 3 never sends."""
+    rng, server = np.random.default_rng(3), Remembered(discount=0.6, server_learning_rate=rate)
+    theta = mine = np.zeros(5, np.float32)
+    state, latest = server.init(5), {}
+    for t in range(1, 9):
+        ids = np.sort(rng.choice([0, 1, 2, 4, 5], rng.integers(1, 4), replace=False))
+        updates, held = rng.normal(size=(len(ids), 5)).astype(np.float32), rng.integers(1, 50, len(ids))
+        latest |= {k: (t, n, update) for k, n, update in zip(ids.tolist(), held.tolist(), updates, strict=True)}
+        weights = {k: n * 0.6 ** (t - then) for k, (then, n, _) in latest.items()}
+        mine = mine + rate * sum(weights[k] * latest[k][2] for k in latest) / sum(weights.values())
+        theta, state = server.step(theta, updates, context(held, t, ids=ids), state, rng)
+        np.testing.assert_allclose(theta, mine, rtol=1e-5, atol=1e-6)
+    assert state["ids"].tolist() == sorted(latest)
+
+
+def test_remembered_names_its_rate_where_a_model_diverges_by_it() -> None:
+    """With a rate of 1 it is local training that went too far, and its sentence is for that to say."""
+    assert Remembered().diverged(7) is None
+    said = Remembered(server_learning_rate=30.0).diverged(7)
+    assert said is not None
+    assert said.startswith("learning.server.server_learning_rate: training diverged in round 7")
+
+
+def test_remembered_forgets_what_hardly_counts() -> None:
+    server, theta, state = Remembered(discount=0.5), np.zeros(2, np.float32), {}
+    for t in range(1, 60):
+        update = context([3], t, ids=np.array([t]))
+        theta, state = server.step(theta, np.ones((1, 2), np.float32), update, state, np.random.default_rng(0))
+    assert len(state["ids"]) == 20  # 0.5^19 is the last above a millionth
+    assert state["round"].tolist() == list(range(40, 60))
+
+
+def test_smoothed_hands_out_the_average_and_goes_on_from_the_model_itself() -> None:
+    """Against the sum with weights w (1 − w)^age, of which the model that nobody has trained yet has the rest."""
+    of, weight = rounds(), 0.4
+    start = np.linspace(-1, 1, 11).astype(np.float32)
+    plain = played(FedAvg(), of)
+    theta, server = start, Smoothed(weight=weight)
+    state = server.init(11)
+    assert np.array_equal(server.handed_out(theta, state), start)
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = server.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        assert np.array_equal(theta, plain[t - 1])
+        rest = (1 - weight) ** t * start
+        mine = rest + sum(weight * (1 - weight) ** (t - s) * plain[s - 1] for s in range(1, t + 1))
+        np.testing.assert_allclose(server.handed_out(theta, state), mine, rtol=1e-5, atol=1e-6)
+
+
+def test_wrappers_hand_out_what_the_inner_one_does() -> None:
+    of = rounds()
+    theta, server, alone = np.zeros(11, np.float32), Quantise(bits_each=16, inner=Smoothed()), Smoothed()
+    state, quantised = server.init(11), []
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = server.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        quantised.append(server.handed_out(theta, state))
+    theta, state = np.zeros(11, np.float32), alone.init(11)
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = alone.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        np.testing.assert_allclose(quantised[t - 1], alone.handed_out(theta, state), atol=1e-3)
+        assert not np.allclose(theta, alone.handed_out(theta, state), atol=1e-3)
+
+
+def test_a_smoothed_run_keeps_and_tests_the_average(tmp_path: Path) -> None:
+    """model.npz scores what the last row says, callbacks see that model, and smoothing changes no schedule."""
+    seen: list[Updates] = []
+
+    class Look(fs.Callback):
+        def on_model(self, round: int, theta: NDArray[np.float32]) -> None:
+            seen.append(theta)
+
+    scenario = fs.preset("tiny").with_(rounds=4, server="smoothed")
+    run = fs.simulate(scenario, seed=3, out=tmp_path / "run", callbacks=[Look()])
+    plain = fs.simulate(scenario.with_(server="fedavg"), seed=3)
+    assert run.rounds["scheduled"].to_list() == plain.rounds["scheduled"].to_list()
+    assert run.rounds["accuracy"][-1] == pytest.approx(run.model().evaluate().accuracy)
+    assert np.array_equal(seen[-1], run.model().theta)
+    assert not np.array_equal(run.model().theta, plain.model().theta)
+
+
+def test_limited_cuts_what_is_far_longer_than_lately_and_keeps_its_direction() -> None:
+    """The medians are counted by hand: of 1, 1, 9, of the last four of 1, 1, 9, 2, and of 1, 9, 2, 40."""
+    server, rng = Limited(times=2.0, window=4), np.random.default_rng(0)
+    axis = np.array([0.6, 0.8], np.float32)
+
+    def cut(norms: list[float], own: Any) -> tuple[list[float], Any]:
+        sent, own = server.changed(np.outer(norms, axis).astype(np.float32), context([1] * len(norms)), own, rng)
+        np.testing.assert_allclose(sent, np.outer(np.linalg.norm(sent, axis=1), axis), rtol=1e-6)
+        return np.linalg.norm(sent, axis=1).tolist(), own
+
+    found, own = cut([1, 1, 9], {})
+    assert found == pytest.approx([1, 1, 2])
+    found, own = cut([2], own)
+    assert found == pytest.approx([2])  # twice 1.5 would be allowed
+    found, own = cut([40], own)
+    assert found == pytest.approx([11])  # twice (2 + 9)/2: norms count as they came
+    assert own["norms"].tolist() == pytest.approx([1, 9, 2, 40])
+    assert cut([0, 0, 0, 0, 0], own)[0] == [0] * 5
+    found, own = cut([1, 1, 1, 1, 5, 1], own)  # more than the window: all of them count
+    assert found == pytest.approx([1, 1, 1, 1, 2, 1])
+    assert len(own["norms"]) == 6
