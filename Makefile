@@ -131,7 +131,7 @@ $(VENV)/.installed-nightly: $(VENV)/.installed-dev
 compiled: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q --collect-only >/dev/null
 
-# The numbers of docs/engine.md, docs/speed.md and docs/archive/growth.md, on an idle machine: an hour and more, and gigabytes for the
+# The numbers of docs/speed.md, docs/archive/engine.md and growth.md, on an idle machine: an hour and more, and gigabytes for the
 # peers' environments. What studies.py and cohort.py print goes into docs/archive/growth.md by hand.
 speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/engine.py

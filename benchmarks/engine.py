@@ -1,6 +1,6 @@
-"""All that docs/engine.md says about speed, measured on every instruction set of the machine, and written there.
+"""What the page on the inside of the engine says about speed, measured on every instruction set of the machine.
 
-    python benchmarks/engine.py             # some minutes on an idle machine; rewrites the tables in docs/engine.md
+    python benchmarks/engine.py             # some minutes on an idle machine; writes its tables
     python benchmarks/engine.py --print     # the same, without touching the page
     python benchmarks/engine.py --smoke     # tiny sizes, nothing written
 
@@ -23,7 +23,7 @@ from feelstream.learning.native import ISA_VARIABLE, instruction_sets
 from machine import described, machine
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "engine.md"
+PAGE = HERE.parent / "docs" / "archive" / "engine.md"
 BEGIN, END = "<!-- written by benchmarks/engine.py -->", "<!-- end of what benchmarks/engine.py writes -->"
 TITLES = {"avx512": "AVX-512", "avx2": "AVX2", "baseline": "baseline"}
 
@@ -107,14 +107,14 @@ def written(page: str, section: str) -> str:
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        sys.exit(f"docs/engine.md has lost its marks: {BEGIN} … {END}")
+        sys.exit(f"docs/archive/engine.md has lost its marks: {BEGIN} … {END}")
     return f"{head}{begin}\n\n{section}\n\n{end}{tail}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one turn, nothing written")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="leave docs/engine.md as it is")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="leave docs/archive/engine.md as it is")
     parser.add_argument("--turns", type=int, default=2, help="turns of each instruction set (default 2)")
     arguments = parser.parse_args()
     about, found = machine(), {}

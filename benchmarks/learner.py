@@ -3,13 +3,13 @@
 All contenders take turns in one run and the best time of each counts; on one core that is the processor time, so
 that other work on the machine disturbs nobody. Times do not depend on what the images show, so they are random.
 
-"of peak" counts the multiply-adds of the plain formulas. Where the engine needs fewer (see docs/engine.md), the share
-may pass 100 %.
+"of peak" counts the multiply-adds of the plain formulas. Where the engine needs fewer (docs/archive/engine.md), its
+share may pass 100 %.
 
 FEELSTREAM_ISA=avx2 measures the engine on a lesser instruction set than the machine's, and holds PyTorch to it too.
 
     python benchmarks/learner.py            # a minute or two
-    python benchmarks/learner.py --all      # every named model, as a table in docs/engine.md; some minutes
+    python benchmarks/learner.py --all      # every named model, as a table in docs/archive/engine.md; some minutes
     python benchmarks/learner.py --smoke    # seconds: does it still run?
 
 `engine.py` beside it runs this for every instruction set, in turns.
@@ -243,7 +243,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15, help="turns of each contender (default 15)")
     parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out")
     parser.add_argument("--json", action="store_true", help="end with a line of JSON that engine.py reads")
-    parser.add_argument("--all", action="store_true", help="every named model; writes a table into docs/engine.md")
+    parser.add_argument(
+        "--all", action="store_true", help="every named model; writes a table into docs/archive/engine.md"
+    )
     arguments = parser.parse_args()
     (every_model if arguments.all else one_model)(arguments)
 

@@ -1,4 +1,4 @@
-"""Every named model against PyTorch, as one table in docs/engine.md; `learner.py --all` is the command.
+"""Every named model against PyTorch, as one table in docs/archive/engine.md; `learner.py --all` is the command.
 
 Each turn times the native engine and PyTorch's two fastest variants (found in a round before, out of all of
 torch_contender.py) one after the other, by processor time of one thread. A turn gives one ratio, and the median of all
@@ -21,7 +21,7 @@ from feelstream.learning.native import ISA_VARIABLE, instruction_sets
 from machine import described, machine
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "engine.md"
+PAGE = HERE.parent / "docs" / "archive" / "engine.md"
 BEGIN, END = "<!-- written by benchmarks/learner.py -->", "<!-- end of what benchmarks/learner.py writes -->"
 TITLES = {"avx512": "AVX-512", "avx2": "AVX2"}
 HEAD = "| model | training step, 32 | against PyTorch | of peak | evaluation of 1,000 | against PyTorch | of peak |"
@@ -80,6 +80,6 @@ def write(text: str) -> None:
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        sys.exit(f"docs/engine.md has lost its marks: {BEGIN} … {END}")
+        sys.exit(f"docs/archive/engine.md has lost its marks: {BEGIN} … {END}")
     PAGE.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}")
     print(f"\nwritten: {PAGE}")

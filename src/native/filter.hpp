@@ -39,7 +39,7 @@ constexpr Matrices<M, K> matrices_of(const double (&p)[M + K - 2]) {
     return all;
 }
 
-// The points were chosen for small rounding (docs/engine.md has the numbers), multiples of 1/8 for exact matrices.
+// The points were chosen for small rounding (numbers in docs/archive/engine.md): multiples of 1/8, exact matrices.
 template <int M, int K>
 struct Line;
 

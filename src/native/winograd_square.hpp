@@ -1,6 +1,6 @@
 // Minimal filtering along rows and columns: 4×4 outputs of a 5×5 kernel from 8×8 inputs by 64 products instead of 400.
 // The points are those of winograd.hpp, once for each direction. It pays where several channels share the
-// transformations, and its rounding is five times that of a direct sum (see docs/engine.md).
+// transformations, and its rounding is five times that of a direct sum (see docs/archive/engine.md).
 #pragma once
 #include <string.h>
 
