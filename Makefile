@@ -97,7 +97,7 @@ constraints: $(VENV)/.installed-nightly
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# What is tried, survived and lost (docs/reliability.md): a minute within one process; as long as you like with real kills.
+# What is tried, survived and lost (docs/archive/soaks.md): a minute within one process; as long as you like with real kills.
 SECONDS ?= 60
 TRIES   ?= 1000000000
 SEED    ?= 0

@@ -1,1 +1,1 @@
-"""A standing proof that nothing is lost, hung or silently wrong: `python -m soak`. See docs/reliability.md."""
+"""A standing proof that nothing is lost, hung or silently wrong: `python -m soak`. See docs/trust.md."""

@@ -3,7 +3,7 @@
 python -m soak --seconds 60                                    all attacks, in turns
 python -m soak --only damage,kills --seconds 600 --seed 7
 python -m soak --only scenarios --tries 10000 --seconds inf --json one.json
-python -m soak --add one.json two.json --markdown table.md     several together, as the table of docs/reliability.md
+python -m soak --add one.json two.json --markdown table.md     several together, as the table of docs/archive/soaks.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the attacks came to: as text, as the table of docs/reliability.md, and as files that can be added up."""
+"""What the attacks came to: as text, as the table of docs/archive/soaks.md, and as files that can be added up."""
 
 from __future__ import annotations
 

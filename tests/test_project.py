@@ -1,4 +1,4 @@
-"""What contributors are told agrees with what there is: commands, versions, constraints, pages of decisions."""
+"""What contributors are told agrees with what there is: commands, versions, constraints."""
 
 from __future__ import annotations
 
@@ -55,13 +55,6 @@ def test_workflows_test_every_python_that_wheels_are_built_for() -> None:
 def test_the_hooks_format_as_the_linters_do() -> None:
     (hook,) = re.findall(r"ruff-pre-commit\n +rev: v([\d.]+)", text(".pre-commit-config.yaml"))
     assert f"ruff=={hook}" in text("constraints.txt").splitlines()
-
-
-def test_every_decision_is_listed() -> None:
-    pages = {file.name for file in (ROOT / "docs" / "decisions").glob("*.md")} - {"index.md"}
-    assert len(pages) >= 10
-    assert set(re.findall(r"\]\(([a-z-]+\.md)\)", text("docs/decisions/index.md"))) == pages
-    assert set(re.findall(r"decisions/([a-z-]+\.md)", text("mkdocs.yml"))) == pages | {"index.md"}
 
 
 def plain(name: str) -> str:

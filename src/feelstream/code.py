@@ -3,7 +3,7 @@
 Of code these are the files of all classes and functions that its scenario names, and what these files import of their
 own directory or package. Such a file is known by what it held when this process first asked: when a class of it was
 made, or before it was loaded. If it holds something else when a run starts, that is refused. What else may decide is in
-docs/reliability.md.
+docs/trust.md.
 """
 
 from __future__ import annotations
