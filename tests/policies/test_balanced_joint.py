@@ -36,7 +36,7 @@ def select(rule: BalancedJoint, known: Observation, /, **state: Any) -> Decision
 def one_class_each(devices: int, **changes: Any) -> Observation:
     """Device k holds 30 samples of class k mod 10."""
     labels = 30 * np.eye(10, dtype=np.int32)[np.arange(devices) % 10]
-    return observation(system(devices), stored_labels=labels, stored=labels.sum(axis=1), **changes)
+    return observation(system(devices), stored_features=labels, stored=labels.sum(axis=1), **changes)
 
 
 def test_it_takes_the_classes_that_the_model_has_lacked() -> None:
@@ -128,7 +128,7 @@ def test_a_round_waits_for_a_set_that_can_be_balanced(fields: dict[str, Any], ro
 def test_where_a_budget_has_few_turns_fewer_devices_train_at_a_time() -> None:
     """All hold all classes alike: a second device only averages, for 0.15; a turn costs scarcity by its share."""
     labels = np.full((10, 10), 3, np.int32)
-    seen = observation(system(10), stored_labels=labels, stored=labels.sum(axis=1))
+    seen = observation(system(10), stored_features=labels, stored=labels.sum(axis=1))
     few = replace(seen, system=replace(seen.system, energy_budget_j=np.full(10, 1.2 * LEAST_J / 40)))
     rule = BalancedJoint(scarcity=0.2)
     assert len(select(rule, seen).schedule) == 2  # 0.2 of a quarter of the budget
@@ -148,7 +148,7 @@ def test_a_device_in_a_fade_stops_at_what_it_has_left() -> None:
 
 def test_nobody_without_data_and_nobody_without_a_budget() -> None:
     seen = one_class_each(10)
-    empty = replace(seen, stored_labels=np.zeros((10, 10), np.int32), stored=np.zeros(10, int))
+    empty = replace(seen, stored_features=np.zeros((10, 10), np.int32), stored=np.zeros(10, int))
     assert not len(select(BalancedJoint(), empty).schedule)
     for pace in ("horizon", "running"):
         broke = replace(seen, system=replace(seen.system, energy_budget_j=np.zeros(10)))
@@ -159,7 +159,7 @@ def test_with_sizes_only_it_asks_for_no_labels_and_takes_turns() -> None:
     """Without labels only turns had and sizes count: the scheduled are those with the fewest turns."""
     rule = BalancedJoint(knows="sizes", size=4, least=4)
     assert not rule.needs
-    seen = replace(one_class_each(10, round=20), stored_labels=None)
+    seen = replace(one_class_each(10, round=20), stored_features=None)
     used = np.where(np.arange(10) < 5, LEAST_J, 0.0)
     assert min(select(rule, seen, spent_j=used, first=np.ones(10, int)).schedule) >= 5
 
@@ -212,7 +212,7 @@ LABELS = np.array([[10, 0, 0], [0, 10, 0], [0, 5, 5], [0, 0, 0]], np.int32)
 
 
 def see(**known: object) -> Observation:
-    return observe(SMALL, 2, stored_labels=LABELS, stored=LABELS.sum(axis=1), **known)
+    return observe(SMALL, 2, stored_features=LABELS, stored=LABELS.sum(axis=1), **known)
 
 
 def test_it_takes_what_the_model_has_lacked_and_nobody_without_data() -> None:
@@ -238,7 +238,7 @@ def test_auto_is_a_tenth_for_a_mean_turn_whatever_a_turn_costs(scale: float) -> 
     """Device 3 holds nothing, so that its energy does not count."""
     f_hz = np.array([1.2e9, 4e8, 1.0e9, 2e9])
     dear = replace(SMALL, power_coefficient=SMALL.power_coefficient * scale)
-    seen = observe(dear, 2, stored_labels=LABELS, stored=LABELS.sum(axis=1), f_hz=f_hz)
+    seen = observe(dear, 2, stored_features=LABELS, stored=LABELS.sum(axis=1), f_hz=f_hz)
     energy_j = seen.plan(1).energy_j
     rule = Balanced(size=1, price="auto")
     state, lots = {"seen": np.array([0.5, 0.3, 0.2])}, np.random.default_rng(0)

@@ -66,8 +66,8 @@ def observe(devices: list[Device], used: tuple[int, ...], narrow: bool) -> Obser
         stored=np.array([d.stored for d in devices]),
         available=np.array([d.stored > 0 for d in devices]),
         fresh=labels.sum(axis=1).astype(np.int64),
-        fresh_labels=labels,
-        used_labels=np.array(used),
+        fresh_features=labels,
+        used_features=np.array(used),
         queue_j=np.array([d.queue_j for d in devices]),
     )
 
@@ -85,7 +85,7 @@ class ByHand:
         self.score = {}
         for k in self.feasible:
             amount = len(self.feasible) * int(seen.fresh[k]) / total if total else 0.0
-            other = self._unlike(seen.fresh_labels[k].tolist(), seen.used_labels.tolist())
+            other = self._unlike(seen.fresh_features[k].tolist(), seen.used_features.tolist())
             worth = {"combined": amount + other, "amount": amount, "dissimilarity": other}[metric]
             energy = s.power_coefficient * s.cycles[k] * seen.f_hz[k] ** 2 + s.received_power_w / seen.beta[k] * time_s
             self.score[k] = -worth if math.inf == V else float(seen.queue_j[k] * energy - V * worth)
@@ -137,7 +137,7 @@ def test_no_set_that_is_allowed_has_a_lower_total(cardinality, devices, used, V,
 def test_ties_fall_uniformly(cardinality: Cardinality) -> None:
     """Two devices lead, five tie for two places left: each of the five gets a place in 2 of 5 cases."""
     fresh = np.array([5, 2, 2, 9, 2, 2, 2])
-    seen = observation(system(7, classes=1), fresh=fresh, fresh_labels=fresh[:, None].astype(np.int32))
+    seen = observation(system(7, classes=1), fresh=fresh, fresh_features=fresh[:, None].astype(np.int32))
     policy, rng = Lyapunov(size=4, cardinality=cardinality), np.random.default_rng(7)
     drawn = np.zeros(7)
     for _ in range(2000):
@@ -158,7 +158,7 @@ def test_a_metric_must_give_a_finite_number_per_device(tmp_path, gives: str) -> 
 @pytest.mark.parametrize(("cardinality", "scheduled"), [("exact", 2), ("cap", 0), ("free", 0)])
 def test_a_score_of_nothing_is_no_reason_to_schedule(cardinality: Cardinality, scheduled: int) -> None:
     """Empty queues and nothing fresh: every score is 0, so only `exact` schedules anybody."""
-    nothing = {"fresh": np.zeros(3, np.int64), "fresh_labels": np.zeros((3, 10), np.int32)}
+    nothing = {"fresh": np.zeros(3, np.int64), "fresh_features": np.zeros((3, 10), np.int32)}
     assert len(choose(observation(system(3), **nothing), 0.05, 2, cardinality, "combined")) == scheduled
 
 

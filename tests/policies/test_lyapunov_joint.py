@@ -35,8 +35,8 @@ def observation(rng: np.random.Generator, devices: int = 12, stress: bool = Fals
         stored=rng.integers(0, 50, devices),
         available=np.ones(devices, bool),
         fresh=rng.integers(0, 20, devices),
-        fresh_labels=rng.integers(0, 5, (devices, 10)).astype(np.int32),
-        used_labels=rng.integers(0, 50, 10),
+        fresh_features=rng.integers(0, 5, (devices, 10)).astype(np.int32),
+        used_features=rng.integers(0, 50, 10),
         queue_j=rng.uniform(0, 0.05, devices) * (rng.random(devices) < 0.7),
     )
 

@@ -37,7 +37,7 @@ def choose(rule: Policy, state: State, observation: Observation, seed: int = 0) 
 def holding(labels: Any, round: int = 1) -> Observation:
     """Devices with these samples by class."""
     stored = np.array(labels, np.int32)
-    return see(round, stored_labels=stored, stored=stored.sum(axis=1))
+    return see(round, stored_features=stored, stored=stored.sum(axis=1))
 
 
 def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
@@ -90,7 +90,7 @@ def test_best_channel_by_last_gain() -> None:
 
 
 CLASSES = np.array([[3, 0, 0], [0, 3, 0], [1, 1, 1], [0, 0, 9]], np.int32)
-FRESH = {"fresh": CLASSES.sum(axis=1), "fresh_labels": CLASSES, "used_labels": np.array([10, 0, 0])}
+FRESH = {"fresh": CLASSES.sum(axis=1), "fresh_features": CLASSES, "used_features": np.array([10, 0, 0])}
 ORACLE = {"oracle_gain": np.array([0.4, 3.0, 0.1, 2.0]), "beta": np.array([0.1, 2.0, 1.0, 0.5])}
 
 

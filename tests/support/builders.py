@@ -38,8 +38,8 @@ def observation(of: System, **changes: Any) -> Observation:
         "beta": np.ones(devices),
         "stored": np.full(devices, classes),
         "fresh": np.full(devices, classes),
-        "fresh_labels": np.ones((devices, classes), np.int32),
-        "used_labels": np.zeros(classes, np.int64),
+        "fresh_features": np.ones((devices, classes), np.int32),
+        "used_features": np.zeros(classes, np.int64),
         "queue_j": np.zeros(devices),
         "available": np.ones(devices, bool),
     }

@@ -29,7 +29,7 @@ from feelstream.guard import broken
 from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
-from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Decision, Observation
+from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Decision, Observation
 from feelstream.scenario import Scenario
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
@@ -165,11 +165,11 @@ class Scheduler:
             beta=self.beta.copy(),
             stored=stored,
             fresh=self.fresh_labels.sum(axis=1, dtype=np.int64),
-            fresh_labels=self.fresh_labels.copy(),
-            used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
+            fresh_features=self.fresh_labels.copy(),
+            used_features=self.used_labels.sum(axis=0, dtype=np.int64),
             queue_j=self.server.queue_j,
             available=able,
-            stored_labels=self.stored_labels.copy() if STORED_LABELS in self.policy.needs else None,
+            stored_features=self.stored_labels.copy() if STORED_FEATURES in self.policy.needs else None,
         )
         observation = self.server.aware(observation)
         decision = decide(self.policy, self.server.policy, observation, self.seed)
@@ -245,7 +245,7 @@ class Scheduler:
             decision,
             transmission,
             gain=gain,
-            used_labels=self.used_labels.copy(),
+            used_features=self.used_labels.copy(),
             losses=self._losses(schedule, replies),
             cut=None if cut is None else np.isin(schedule, list(cut)),
         )

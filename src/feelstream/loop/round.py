@@ -69,7 +69,7 @@ class RoundRecord:
     """
 
     observation: Observation
-    used_labels: LabelCounts  # (K, m) X's part of each device, before the round
+    used_features: LabelCounts  # (K, m) X's part of each device, before the round
     decision: Decision
     importance: Reals
     gain: Reals
@@ -108,7 +108,7 @@ def settle(
     transmission: Transmission,
     *,
     gain: Reals,
-    used_labels: LabelCounts,
+    used_features: LabelCounts,
     losses: NDArray[np.float32] | None,
     update_norm: Reals | None = None,
     reporting: Reporting | None = None,
@@ -116,7 +116,7 @@ def settle(
 ) -> tuple[ServerState, RoundRecord]:
     """Close the round: queues, the policy's memory, and the record of it all.
 
-    gain: (K,), 0 for a scheduled device whose update did not arrive; used_labels: (K, m) before the round; losses and
+    gain: (K,), 0 for a scheduled device whose update did not arrive; used_features: (K, m) before the round; losses and
     update_norm: of the scheduled, None without learning. The policy sees those of the devices that got through.
     reporting: who answered before, where the policy asked. cut: (scheduled,) who was not waited for.
     """
@@ -150,7 +150,7 @@ def settle(
         importance = read_only(observation.importance("combined", decision.plan))
     record = RoundRecord(
         observation,
-        used_labels,
+        used_features,
         decision,
         importance,
         read_only(gain),

@@ -27,7 +27,7 @@ from feelstream.loop.world import Theta, World
 from feelstream.model.reporting import Reporting, reporting
 from feelstream.model.system import CostContext, system_of_round
 from feelstream.model.transmission import sent_in_blocks
-from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Observation
+from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Observation
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 
@@ -106,7 +106,7 @@ class Simulation:
             decision,
             transmission,
             gain=gain,
-            used_labels=stream.used_labels,
+            used_features=stream.used_labels,
             losses=training.losses if training else None,
             update_norm=training.norms if training else None,
             reporting=reports,
@@ -155,11 +155,11 @@ class Simulation:
             beta=world.beta,
             stored=stream.stored.copy(),
             fresh=stream.fresh.copy(),
-            fresh_labels=stream.fresh_labels,
-            used_labels=stream.used_total.copy(),
+            fresh_features=stream.fresh_labels,
+            used_features=stream.used_total.copy(),
             queue_j=self.server.queue_j,
             available=world.available(system, power_w) & available(system, stream.stored),
-            stored_labels=stream.stored_labels if STORED_LABELS in needs else None,
+            stored_features=stream.stored_labels if STORED_FEATURES in needs else None,
             oracle_gain=world.gain if ORACLE_GAIN in needs else None,
         )
         observation = self.server.aware(observation)

@@ -38,8 +38,8 @@ def amount(fresh: Ints, feasible: Flags) -> Reals:
 
 
 def dissimilarity(
-    fresh_labels: LabelCounts,
-    used_labels: Ints,
+    fresh_features: LabelCounts,
+    used_features: Ints,
     *,
     first_round: bool = False,
     empty_used: EmptySet = "zero",
@@ -63,12 +63,12 @@ def dissimilarity(
     threads decides a digit; Python's own integers take over where the counts are larger. The rows are taken in blocks
     that stay in the cache, so no (K, m) array of floats ever exists.
     """
-    devices, m = fresh_labels.shape
+    devices, m = fresh_features.shape
     result = np.zeros(devices)
-    nothing_used = not used_labels.any()
+    nothing_used = not used_features.any()
     if first_round or (nothing_used and empty_used == "zero"):
         return result
-    used = used_labels.tolist()
+    used = used_features.tolist()
     N = sum(used)
     rest = [count - N // m for count in used]
     s = N % m
@@ -80,7 +80,7 @@ def dissimilarity(
     block = np.empty((m, size))  # classes first, so that every step runs along the devices
     total, along, scale, work = np.empty((4, size))
     for start in range(0, devices, BLOCK):
-        labels = fresh_labels[start : start + BLOCK]
+        labels = fresh_features[start : start + BLOCK]
         if len(labels) < size:  # the last ones
             block, total, along, scale, work = (
                 array[..., : len(labels)] for array in (block, total, along, scale, work)
@@ -104,7 +104,7 @@ def dissimilarity(
         gap = np.subtract(scale, along, out=along)  # ‖x − y‖² n²/m
         np.divide(gap, scale, out=result[start : start + BLOCK], where=scale != 0)  # else x = y = 0, so 0
     if empty_fresh == "vector" and x_norm > 0:
-        result[~fresh_labels.any(axis=1)] = 1.0
+        result[~fresh_features.any(axis=1)] = 1.0
     return np.clip(result, 0.0, 2.0, out=result)
 
 

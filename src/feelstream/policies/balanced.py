@@ -30,7 +30,7 @@ from pydantic import Field
 from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import STORED_FEATURES, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.ranking import Ranking
 from feelstream.policies.solvers.balance import Balance, greedy_set, holders, imbalance
 
@@ -40,7 +40,7 @@ MEAN_TURN = 0.1  # what it costs under price = "auto"
 class Balanced(Policy):
     """At most `size` feasible devices with data: class balance of what the model sees, at a price on energy."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_FEATURES})
 
     price: NonNegative | Literal["auto"] = Field(
         default=1.0, description="what a joule costs against class balance, 1/J; ≥ 0; auto: 0.1 for a mean turn"
@@ -65,7 +65,7 @@ class Balanced(Policy):
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """What each candidate adds to D and to price·E~_k, beside the rest of the set."""
-        plan, held = decision.plan, observation.stored_labels
+        plan, held = decision.plan, observation.stored_features
         assert held is not None
         able = plan.feasible & held.any(axis=1)
         cost = np.zeros(len(held))
@@ -81,7 +81,7 @@ class Balanced(Policy):
         return energy_j * (MEAN_TURN * len(energy_j) / total) if total > 0 else np.zeros(len(energy_j))
 
     def update(self, state: State, outcome: Outcome) -> State:
-        held = outcome.observation.stored_labels
+        held = outcome.observation.stored_features
         assert held is not None
         labels = held[outcome.schedule[outcome.transmitted]].sum(axis=0, dtype=float)
         if not labels.any():

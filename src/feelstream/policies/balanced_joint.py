@@ -35,7 +35,7 @@ from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
-from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, RoundPlan, State
+from feelstream.policies.base import STORED_FEATURES, Decision, Observation, Outcome, Policy, RoundPlan, State
 from feelstream.policies.ranking import Ranking, pack
 from feelstream.policies.solvers import joint, modes, rations
 from feelstream.policies.solvers.allocation import Allocation
@@ -118,7 +118,7 @@ class BalancedJoint(Policy):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset({STORED_LABELS} if self.knows == "labels" else ())
+        return frozenset({STORED_FEATURES} if self.knows == "labels" else ())
 
     def init(self, system: System) -> State:
         joint.check_plannable(system, self.tag)
@@ -232,8 +232,8 @@ class BalancedJoint(Policy):
         """(K, m) label counts, or (K, 1) sizes."""
         if self.knows == "sizes":
             return observation.stored[:, None]
-        assert observation.stored_labels is not None
-        return observation.stored_labels
+        assert observation.stored_features is not None
+        return observation.stored_features
 
     def _planned(self, observation: Observation, n: int) -> Problem:
         limit_w = self.most_power_w(observation.system, observation.beta)

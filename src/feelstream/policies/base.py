@@ -37,7 +37,7 @@ from feelstream.policies.ranking import Ranking
 State = dict[str, NDArray]
 SPENT = Array(("n",), least=0)
 TRAINING = "update_norm"  # the report for which a device trains
-ORACLE_GAIN, STORED_LABELS = "oracle_gain", "stored_labels"  # in `needs`: these of an Observation
+ORACLE_GAIN, STORED_FEATURES = "oracle_gain", "stored_features"  # in `needs`: these of an Observation
 EQUAL_UPDATES = "equal_updates"  # in `needs`: the updates of all devices have as many bits
 
 
@@ -71,11 +71,11 @@ class Observation(Frozen):
         beta: (K,) mean channel power gain.
         stored: (K,) |S_k(t)|, samples that a device holds.
         fresh: (K,) |B_k(t)|, samples that are fresh.
-        fresh_labels: (K, m) the fresh samples by class.
-        used_labels: (m,) samples by class of X, the data used so far.
+        fresh_features: (K, m) L(B_k), the feature vectors of the fresh data: by default its label counts.
+        used_features: (m,) L(X), of the data used so far.
         queue_j: (K,) Q_k(t), the energy queue, J: how far a device has overspent its budget.
         available: (K,) who may be scheduled at all: holds data where `data.eligible` asks for it, and can be reached.
-        stored_labels: (K, m) the stored samples by class; only for policies with that in `needs`.
+        stored_features: (K, m) L(S_k), of all that a device holds; only for policies with that in `needs`.
         reliability: (K,) p_k, the probability to deliver that the server has learned; None: 1.
         oracle_gain: (K,) |g_k(t)|², which no server knows yet; only for policies with that in `needs`.
         reports: (K, …) by their name in `needs`; NaN where none arrived.
@@ -87,11 +87,11 @@ class Observation(Frozen):
     beta: Reals
     stored: Ints
     fresh: Ints
-    fresh_labels: LabelCounts
-    used_labels: Ints
+    fresh_features: LabelCounts
+    used_features: Ints
     queue_j: Reals
     available: Flags
-    stored_labels: LabelCounts | None = None
+    stored_features: LabelCounts | None = None
     reliability: Reals | None = None
     oracle_gain: Reals | None = None
     reports: Mapping[str, Reals] = field(default_factory=dict)
@@ -144,8 +144,8 @@ class Observation(Frozen):
         system = self.system
         return read_only(
             importance.dissimilarity(
-                self.fresh_labels,
-                self.used_labels,
+                self.fresh_features,
+                self.used_features,
                 first_round=self.round == 1,
                 empty_used=system.empty_used,
                 empty_fresh=system.empty_fresh,
@@ -206,7 +206,7 @@ class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something.
 
     Fields of the class, such as `size`, are settings: `--set size=3` or `MyPolicy(size=3)`. `needs` names the reports
-    that it asks devices for (docs/reports.md), and `stored_labels` or `oracle_gain` where it must know these.
+    that it asks devices for (docs/reports.md), and `stored_features` or `oracle_gain` where it must know these.
 
     >>> class First(Policy):
     ...     def select(self, state, observation, rng):
@@ -257,7 +257,7 @@ class Policy(Plugin):
     fills_round: ClassVar[bool] = False
     knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
     by_score: ClassVar[bool] = False  # it schedules the feasible devices with the lowest Decision.score, `size` of them
-    # What it cannot do without: reports of devices by name, STORED_LABELS, ORACLE_GAIN in simulations, EQUAL_UPDATES.
+    # What it cannot do without: reports of devices by name, STORED_FEATURES, ORACLE_GAIN in simulations, EQUAL_UPDATES.
     needs: ClassVar[frozenset[str]] = frozenset()
     prefers: ClassVar[str | None] = None  # what Decision.score is the negative of, as explanations call it
 
@@ -276,7 +276,7 @@ class Policy(Plugin):
     @property
     def probes(self) -> frozenset[str]:
         """The reports that it needs, by the names of their probes; with any, rounds begin with a slot for them."""
-        return frozenset(self.needs) - {ORACLE_GAIN, STORED_LABELS, EQUAL_UPDATES}
+        return frozenset(self.needs) - {ORACLE_GAIN, STORED_FEATURES, EQUAL_UPDATES}
 
     def init(self, system: System) -> State:
         """The state before the first round: arrays by name; by default none."""

@@ -25,14 +25,14 @@ from pydantic import Field
 
 from feelstream.arrays import Reals
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import STORED_LABELS, Decision, Observation, Policy, State
+from feelstream.policies.base import STORED_FEATURES, Decision, Observation, Policy, State
 from feelstream.policies.solvers.balance import greedy_set, holders, mix
 
 
 class FedCGD(Policy):
     """At most `size` feasible devices with data, whose pooled classes are nearest to everyone's."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_FEATURES})
 
     variance: NonNegative = Field(
         default=20.0, description="samples at which sampling weighs as much as a class distance of 1; ≥ 0"

@@ -24,7 +24,7 @@ from pydantic import Field
 from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import STORED_FEATURES, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.solvers.balance import greedy_set, holders, mix
 
 NEVER = 2.0  # the largest distance that two mixes can have
@@ -33,7 +33,7 @@ NEVER = 2.0  # the largest distance that two mixes can have
 class FedTeddi(Policy):
     """At most `size` feasible devices with data: classes of the set like everyone's, data that has drifted first."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_FEATURES})
 
     drift: NonNegative = Field(default=0.5, description="what drift counts against the distance of the set; ≥ 0")
 
@@ -52,7 +52,7 @@ class FedTeddi(Policy):
         return Decision(np.sort(ids[greedy_set(labels, -drifted, self.size, cost)]), plan)
 
     def update(self, state: State, outcome: Outcome) -> State:
-        held, seen = outcome.observation.stored_labels, state["seen"].copy()
+        held, seen = outcome.observation.stored_features, state["seen"].copy()
         assert held is not None
         sent = outcome.schedule[outcome.transmitted]
         seen[sent] = held[sent]

@@ -29,7 +29,7 @@ from pydantic import Field
 from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import STORED_FEATURES, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.solvers.balance import EQUAL, alike, holders, mix
 
 FARTHEST = 2.0
@@ -40,7 +40,7 @@ LOOKED_AT = 64  # candidates at a time
 class Representative(Policy):
     """At most `size` feasible devices with data near which all others have a like; turns even out in the long run."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_FEATURES})
 
     weight: NonNegative = Field(default=10.0, description="V, what nearness counts against turns that are owed; ≥ 0")
 

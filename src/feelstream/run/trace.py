@@ -23,7 +23,7 @@ from feelstream.columns import (
     columns_of,
 )
 from feelstream.loop.round import RoundRecord
-from feelstream.policies.base import STORED_LABELS
+from feelstream.policies.base import STORED_FEATURES
 from feelstream.scenario import Scenario
 
 ROUNDS = {name: column.kind for name, column in columns_of(ROUND_COLUMNS, ()).items()}  # of every run
@@ -48,7 +48,7 @@ def facts_of(scenario: Scenario, deployment: Mapping[str, Any] | None = None) ->
         "packet_errors": system.block_bits > 0,
         "downloads": own_costs or system.downloads,
         "own_costs": own_costs,
-        "labels": STORED_LABELS in scenario.policy.needs,
+        "labels": STORED_FEATURES in scenario.policy.needs,
         "asks": bool(scenario.policy.probes),
         "fallible": learns_reliability,
         "batteries": simulated and scenario.world.harvest.battery_j is not None,
@@ -160,7 +160,7 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
     What only some devices have is 0 for those not scheduled, and NaN where not feasible.
     """
     observation, decision, spent = record.observation, record.decision, record.transmission
-    K, schedule, held = len(record.gain), decision.schedule, observation.stored_labels
+    K, schedule, held = len(record.gain), decision.schedule, observation.stored_features
     values = {
         "round": np.full(K, observation.round, np.int32),
         "device": np.arange(K, dtype=np.int32),
@@ -169,8 +169,8 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
         "gain": record.gain,
         "stored": observation.stored,
         "fresh": observation.fresh,
-        "fresh_labels": observation.fresh_labels.copy(),
-        "used_labels": record.used_labels.copy(),
+        "fresh_labels": observation.fresh_features.copy(),
+        "used_labels": record.used_features.copy(),
         "available": observation.available,
         "feasible": decision.plan.feasible,
         "amount": decision.plan.amount,

@@ -91,13 +91,13 @@ def of_record(record: RoundRecord, policy: Policy, state: State, seed: int, fact
     columns = trace.device_rows(record, columns_of(DEVICE_COLUMNS, facts))
     devices = {name: columns[name][which] for name in columns if name not in ASIDE}  # an index array copies
     scene = _scene(record, policy, state, seed) if len(scheduled) <= MOST_DEVICES else None
-    return RoundView(row, devices, np.array(record.observation.used_labels), scene)
+    return RoundView(row, devices, np.array(record.observation.used_features), scene)
 
 
 def _scene(record: RoundRecord, policy: Policy, state: State, seed: int) -> Scene:
     known = record.observation
-    held = None if known.stored_labels is None else known.stored_labels.copy()
-    observation = replace(known, fresh_labels=known.fresh_labels.copy(), stored_labels=held)
+    held = None if known.stored_features is None else known.stored_features.copy()
+    observation = replace(known, fresh_features=known.fresh_features.copy(), stored_features=held)
     return Scene(policy, state, observation, seed, record.decision)
 
 

@@ -220,7 +220,7 @@ def _seen(simulation: Simulation, record: RoundRecord) -> dict[str, np.ndarray]:
     found = {
         "schedule": record.decision.schedule, "sent": spent.sent, "importance": record.importance, "f_hz": known.f_hz,
         "beta": known.beta, "gain": record.gain, "available": known.available, "stored": known.stored,
-        "fresh_labels": known.fresh_labels, "e_cmp_j": spent.e_cmp_j, "e_tr_j": spent.e_tr_j,
+        "fresh_labels": known.fresh_features, "e_cmp_j": spent.e_cmp_j, "e_tr_j": spent.e_tr_j,
         "the samples held": np.concatenate(held), "queue_j": record.queue_next_j, "the model": simulation.theta,
         "the model that is tested": simulation.model,
     }  # fmt: skip

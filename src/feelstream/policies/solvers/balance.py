@@ -29,7 +29,7 @@ MOST_SWAPS = 100_000  # members × candidates; of more, the greedy set stays as 
 
 def holders(observation: Observation, plan: RoundPlan, rng: np.random.Generator) -> tuple[Ids, Reals, LabelCounts]:
     """Who can be taken, the feasible devices that hold data, in random order; their label counts; those of everyone."""
-    held = observation.stored_labels
+    held = observation.stored_features
     assert held is not None
     ids = rng.permutation(np.flatnonzero(plan.feasible & held.any(axis=1)))
     return ids, held[ids].astype(float), held
