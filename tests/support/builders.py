@@ -22,6 +22,8 @@ from feelstream.verification import Disagreement, Report, verify
 def system(devices: int = 40, **changes: Any) -> System:
     """The paper's constants, with changes; a number goes for all devices."""
     of = from_dict({"system": {"devices": devices, "energy_budget_j": 5e-4}, "policy": {"size": 1}}).known_system(10)
+    if "classes" in changes:
+        changes = {"features": changes["classes"], **changes}
     if "update_bits" in changes:
         changes["device_bits"] = changes["update_bits"]
     of_devices = {name for name in changes if isinstance(getattr(of, name), np.ndarray)}

@@ -33,7 +33,8 @@ class System(Frozen):
     Attributes:
         devices: K.
         rounds: T.
-        classes: m, of the labels.
+        classes: Of the labels.
+        features: m, numbers in a feature vector: `classes`, unless `data.features` picks others.
         round_s: T_rd, for training and sending: what reports leave of the round, where the policy asks for them.
         energy_budget_j: (K,) E_k^avg, per round.
         cycles: (K,) c, of one round of training.
@@ -64,11 +65,13 @@ class System(Frozen):
         own_costs: Whether the costs of this round are those of a rule of the user's own.
         reports: The slot for reports, where the policy asks for them.
         energy_factor: (K,) on what the law says, from what devices measured; None: 1.
+        reference: (m,) q, the mix of features against which balance is measured; above 0, sum 1; None: 1/m.
     """
 
     devices: int
     rounds: int
     classes: int
+    features: int
     round_s: float
     energy_budget_j: Reals
     cycles: Reals
@@ -99,6 +102,12 @@ class System(Frozen):
     own_costs: bool = False
     reports: Slot | None = None
     energy_factor: Reals | None = None
+    reference: Reals | None = None
+
+    @property
+    def balanced_mix(self) -> Reals:
+        """(m,) q, as an array in any case."""
+        return np.full(self.features, 1.0 / self.features) if self.reference is None else self.reference
 
     def learned(self, time_factor: Reals, energy_factor: Reals) -> System:
         """With computing that takes these factors, (K,), on the model's time and energy at any frequency.

@@ -1,13 +1,14 @@
 """Balanced: the class mix that the model has lacked lately, at a price on energy. Our own rule.
 
     p(Π)  = Σ_{k∈Π} L(S_k) / Σ_{k∈Π} |S_k|             the label mix that a set trains on, as aggregation weighs it
-    r(t)  = (1−η) r(t−1) + η p(Π̄(t)),   r(0) = 1/m     the mix that the model has seen lately
-    D(Π)  = m ‖(1−η) r + η p(Π) − 1/m‖²                 how far from balance the model would be after the round
+    r(t)  = (1−η) r(t−1) + η p(Π̄(t)),   r(0) = q       the mix that the model has seen lately
+    D(Π)  = Σ_i ((1−η) r + η p(Π) − q)_i² / q_i         how far from balance the model would be after the round
     Π*    built one by one: n times the device that makes   D(Π ∪ {k}) + price·E~_k(n)   least
 
-Only feasible devices that hold data are taken, fewer than n where there are fewer. `price` says what a joule may cost;
-η (`memory`) how fast the model forgets. price = "auto" is 0.1 for the mean E~_k(n) of those that can be taken, which
-is sensible whatever a turn costs, millijoules or kilojoules: imbalances differ by tenths.
+q is 1/m, or the mix of reference data (docs/how-to/features.md). Only feasible devices that hold data are taken, fewer
+than n where there are fewer. `price` says what a joule may cost; η (`memory`) how fast the model forgets. price =
+"auto" is 0.1 for the mean E~_k(n) of those that can be taken, which is sensible whatever a turn costs, millijoules or
+kilojoules: imbalances differ by tenths.
 
 Why: (1) A virtual queue that starts at 0 puts no price on a device's first turns, and in a short run these are most of
 its turns. A price on energy from the first round on lets every device wait for a round in which its CPU happens to be
@@ -50,7 +51,7 @@ class Balanced(Policy):
     )
 
     def init(self, system: System) -> State:
-        return {"seen": np.full(system.classes, 1.0 / system.classes)}
+        return {"seen": system.balanced_mix}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
@@ -58,7 +59,7 @@ class Balanced(Policy):
         cost = self._cost(plan.energy_j[ids])
 
         def value(pooled: Reals, devices: Ids, _: list[int]) -> Reals:
-            return cost[devices] + imbalance(pooled, state["seen"], self.memory)
+            return cost[devices] + imbalance(pooled, state["seen"], self.memory, observation.system.reference)
 
         chosen = greedy_set(labels, cost, self.size, value)
         return Decision(np.sort(ids[chosen]), plan)
@@ -70,7 +71,8 @@ class Balanced(Policy):
         able = plan.feasible & held.any(axis=1)
         cost = np.zeros(len(held))
         cost[able] = self._cost(plan.energy_j[able])
-        balance = Balance(held.astype(float), cost, state["seen"], self.memory, spread=0.0)
+        lately = state["seen"], self.memory
+        balance = Balance(held.astype(float), cost, *lately, spread=0.0, reference=observation.system.reference)
         return balance.ranking(able, decision.schedule, device, priced="energy price·E")
 
     def _cost(self, energy_j: Reals) -> Reals:

@@ -11,7 +11,7 @@
                  D(Π) + spread/N(Π) + Σ cost_k            D: class imbalance, N: effective number (solvers/balance.py)
 
 The set is built one by one with exchanges, for every size up to n(t). Nobody trains where its label mix p is too far
-from balance: m‖p − 1/m‖² above that of all data held, and of the best set that a round may have, by more than
+from balance: Σ (p − q)²/q above that of all data held, and of the best set that a round may have, by more than
 `tolerance`.
 Once the gains are known, nobody sends with more power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, (1 + 10⁻⁶)
 (E_cmp + e_k)): an update in hand is worth a turn.
@@ -122,9 +122,8 @@ class BalancedJoint(Policy):
 
     def init(self, system: System) -> State:
         joint.check_plannable(system, self.tag)
-        classes = system.classes if self.knows == "labels" else 1
         return {
-            "seen": np.full(classes, 1.0 / classes),
+            "seen": system.balanced_mix if self.knows == "labels" else np.ones(1),
             "spent_j": np.zeros(system.devices),
             "first": np.zeros(system.devices, np.int64),
         }
@@ -136,8 +135,10 @@ class BalancedJoint(Policy):
             return Decision(np.zeros(0, np.int64), known.plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
         ids = lot[known.able[lot]]
         labels = known.labels[ids].astype(float)
-        chosen = Balance(labels, known.cost[ids], state["seen"], self.memory, self.spread).choose(known.plan.n)
-        if self._waits(known, ids[chosen]):
+        reference = self._reference(observation.system)
+        balance = Balance(labels, known.cost[ids], state["seen"], self.memory, self.spread, reference)
+        chosen = balance.choose(known.plan.n)
+        if self._waits(known, ids[chosen], reference):
             chosen = []
         schedule, allocation = _affordable(known.devices, np.sort(ids[chosen]), known.left_j)
         if allocation is None:
@@ -174,11 +175,15 @@ class BalancedJoint(Policy):
         whole_j = rations.whole_j(self.pace, observation.system, observation.round)
         return np.maximum(self.lead * turn_j, self.lead_part * whole_j)
 
-    def _waits(self, known: Candidates, members: Ids) -> bool:
+    def _reference(self, system: System) -> Reals | None:
+        """q; of sizes there is no other than 1."""
+        return system.reference if self.knows == "labels" else None
+
+    def _waits(self, known: Candidates, members: Ids, reference: Reals | None) -> bool:
         """Whether a round without training is better than one with this set."""
 
         def distance(labels: np.ndarray) -> float:
-            return float(imbalance(labels.sum(axis=0, dtype=float), np.zeros(labels.shape[1]), 1.0))
+            return float(imbalance(labels.sum(axis=0, dtype=float), np.zeros(labels.shape[1]), 1.0, reference))
 
         here = distance(known.labels[members])
         if here <= distance(known.labels) + self.tolerance:
@@ -186,14 +191,15 @@ class BalancedJoint(Policy):
         held = known.labels[known.labels.any(axis=1)].astype(float)
         if len(held) <= known.most:  # then all data is what a set could have
             return True
-        best = Balance(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0).choose(known.most)
+        best = Balance(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0, reference).choose(known.most)
         return here > distance(held[best]) + self.tolerance
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """What each candidate adds to D, to spread/N and to the costs, beside the rest of the set."""
         known, schedule = self._candidates(state, observation), decision.schedule
         able = known.able if len(schedule) else np.zeros_like(known.able)  # else nobody was ranked
-        balance = Balance(known.labels.astype(float), known.cost, state["seen"], self.memory, self.spread)
+        lately = state["seen"], self.memory, self.spread, self._reference(observation.system)
+        balance = Balance(known.labels.astype(float), known.cost, *lately)
         refusal = self._refusal(known, state["spent_j"], observation, device)
         room = len(schedule) < known.plan.n
         return balance.ranking(able, schedule, device, priced="turns and ration", room=room, refusal=refusal)

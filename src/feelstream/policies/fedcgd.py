@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_FEATURES, Decision, Observation, Policy, State
 from feelstream.policies.solvers.balance import greedy_set, holders, mix
@@ -43,9 +43,11 @@ class FedCGD(Policy):
         ids, labels, held = holders(observation, plan, rng)  # ties broken at random
         everyone = held.sum(axis=0, dtype=float)
         alone = np.zeros(len(ids))  # a set's cost depends on labels alone
-        chosen = greedy_set(labels, alone, self.size, lambda pooled, *_: self.cost(pooled, everyone), only_better=True)
-        return Decision(np.sort(ids[chosen]), plan)
+        sizes = observation.stored[ids].astype(float)
 
-    def cost(self, pooled: Reals, everyone: Reals) -> Reals:
-        """Of sets with these label counts (sets, m)."""
-        return np.abs(mix(pooled) - mix(everyone)).sum(axis=1) + self.variance / pooled.sum(axis=1)
+        def cost(pooled: Reals, devices: Ids, chosen: list[int]) -> Reals:
+            samples = sizes[chosen].sum() + sizes[devices]
+            return np.abs(mix(pooled) - mix(everyone)).sum(axis=1) + self.variance / samples
+
+        chosen = greedy_set(labels, alone, self.size, cost, only_better=True)
+        return Decision(np.sort(ids[chosen]), plan)

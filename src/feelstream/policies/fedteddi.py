@@ -38,7 +38,7 @@ class FedTeddi(Policy):
     drift: NonNegative = Field(default=0.5, description="what drift counts against the distance of the set; ≥ 0")
 
     def init(self, system: System) -> State:
-        return {"seen": np.zeros((system.devices, system.classes))}  # label counts when last used
+        return {"seen": np.zeros((system.devices, system.features))}  # L(S_k) when last used
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)

@@ -216,6 +216,7 @@ def system_of(scenario: Scenario, classes: int) -> System:
         devices=devices,
         rounds=scenario.system.rounds,
         classes=classes,
+        features=classes,
         round_s=scenario.system.round_s - before_s,
         energy_budget_j=population.energy_budget_j,
         cycles=np.broadcast_to(per_sample, devices) if per_sample else population.cycles,

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from feelstream.policies.solvers import balance
 from feelstream.policies.solvers.balance import Balance, imbalance
@@ -40,6 +41,27 @@ def test_value_by_hand() -> None:
     of = Balance(np.array([[10.0, 0], [0, 30.0]]), np.array([0.1, 0.2]), np.full(2, 0.5), 1.0, 0.4)
     assert of.of([0, 1]) == pytest.approx(0.25 + 0.4 / 1.6 + 0.3)
     assert of.of([]) == np.inf
+
+
+def test_balance_is_the_distance_from_the_reference_mix() -> None:
+    """Pearson's χ² for one sample; for q = 1/m it is m‖p − 1/m‖², and at p = q it is 0."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        m, memory = int(rng.integers(2, 12)), float(rng.choice([0.3, 1.0]))
+        labels, seen, q = rng.integers(1, 90, (5, m)).astype(float), *rng.dirichlet(np.full(m, 2.0), 2)
+        q = np.maximum(q, 1e-3) / np.maximum(q, 1e-3).sum()
+        expected = [chisquare(100 * p, 100 * q).statistic / 100 for p in _after(labels, seen, memory)]
+        np.testing.assert_allclose(imbalance(labels, seen, memory, q), expected, rtol=1e-9)
+        even = imbalance(labels, seen, memory, np.full(m, 1 / m))
+        np.testing.assert_allclose(even, imbalance(labels, seen, memory), rtol=1e-9, atol=1e-12)
+    assert imbalance(np.array([30.0, 10.0]), np.zeros(2), 1.0, np.array([0.75, 0.25])) == 0.0
+    rare = np.array([[40.0, 0], [30.0, 10.0], [20.0, 20.0]])  # with q = (3/4, 1/4) the second is the balanced one
+    half = np.array([0.75, 0.25])
+    assert Balance(rare, np.zeros(3), half, 0.8, 0.0, half).choose(1) == [1]
+
+
+def _after(labels: np.ndarray, seen: np.ndarray, memory: float) -> np.ndarray:
+    return (1 - memory) * seen + memory * labels / labels.sum(axis=1, keepdims=True)
 
 
 def test_spread_asks_for_more_and_cost_for_fewer_devices() -> None:

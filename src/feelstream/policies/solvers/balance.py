@@ -1,11 +1,12 @@
 """Class balance of what a set of devices trains on, and the set that has the best of it.
 
-    p(Π) = Σ_{k∈Π} L(S_k) / Σ_{k∈Π} |S_k|                   the label mix of a set, as aggregation weighs it
-    D(Π) = m ‖(1−η) r + η p(Π) − 1/m‖²                       how far from balance the model would be; 0 to m − 1
+    p(Π) = Σ_{k∈Π} L(S_k) / Σ_{k∈Π} |S_k|                   the mix of a set, of classes say, as aggregation weighs it
+    D(Π) = Σ_i ((1−η) r + η p(Π) − q)_i² / q_i               how far from balance the model would be; 0 to max 1/q − 1
     N(Π) = (Σ |S_k|)² / Σ |S_k|²                             how many devices of one size average as well
     F(Π) = D(Π) + spread/N(Π) + Σ_{k∈Π} cost_k               what a set is chosen by
 
-r is the mix that the model has seen lately, η the weight of one round in it (`memory`).
+r is the mix that the model has seen lately, η the weight of one round in it (`memory`), q the reference mix: that of
+reference data where the scenario names any (docs/how-to/features.md), else 1/m, and then D = m ‖… − 1/m‖².
 """
 
 from __future__ import annotations
@@ -40,10 +41,16 @@ def mix(labels: Reals | LabelCounts) -> Reals:
     return labels / np.maximum(labels.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
 
 
-def imbalance(labels: Reals, seen: Reals, memory: float) -> Reals:
-    """D for sets whose pooled label counts are given, (…, m); of a set without labels that of r, times (1−η)²."""
+def imbalance(labels: Reals, seen: Reals, memory: float, reference: Reals | None = None) -> Reals:
+    """D for sets whose pooled label counts are given, (…, m). reference: q, (m,) above 0; None: 1/m.
+
+    Edge rule: the mix of a set without labels is 0.
+    """
     m = labels.shape[-1]
-    return m * np.square((1 - memory) * seen + memory * mix(labels) - 1.0 / m).sum(axis=-1)
+    found = (1 - memory) * seen + memory * mix(labels)
+    if reference is None:
+        return m * np.square(found - 1.0 / m).sum(axis=-1)
+    return (np.square(found - reference) / reference).sum(axis=-1)
 
 
 Cost = Callable[[Reals, Ids, list[int]], Reals]
@@ -112,14 +119,17 @@ def greedy_set(labels: Reals, own: Reals, most: int, cost: Cost, *, only_better:
 class Balance:
     """Candidates with their label counts (C, m), each at least one sample, and costs (C,), in the order of the lot."""
 
-    def __init__(self, labels: Reals, cost: Reals, seen: Reals, memory: float, spread: float) -> None:
-        self.labels, self.cost, self.seen, self.memory, self.spread = labels, cost, seen, memory, spread
+    def __init__(
+        self, labels: Reals, cost: Reals, seen: Reals, memory: float, spread: float, reference: Reals | None = None
+    ) -> None:
+        self.labels, self.cost, self.spread = labels, cost, spread
+        self.lately = seen, memory, reference
         self.sizes = labels.sum(axis=1)
         self.squares = np.square(self.sizes)
 
     def value(self, pooled: Reals, squares: Reals, cost: Reals) -> Reals:
         """F of sets with these sums of L, |S|² and cost over their members."""
-        balance = imbalance(pooled, self.seen, self.memory)
+        balance = imbalance(pooled, *self.lately)
         return balance + self.spread * squares / np.square(pooled.sum(axis=-1)) + cost
 
     def of(self, members: list[int]) -> float:
@@ -144,10 +154,10 @@ class Balance:
         pooled, squares = self.labels[rest].sum(axis=0), self.squares[rest].sum()
         balance, spread, cost = np.full((3, len(free)), np.nan)
         sums = pooled + self.labels[free]
-        balance[free], cost[free] = imbalance(sums, self.seen, self.memory), self.cost[free]
+        balance[free], cost[free] = imbalance(sums, *self.lately), self.cost[free]
         spread[free] = self.spread * (squares + self.squares[free]) / np.square(sums.sum(axis=-1))
         if len(rest):
-            balance -= float(imbalance(pooled, self.seen, self.memory))
+            balance -= float(imbalance(pooled, *self.lately))
             spread -= self.spread * squares / pooled.sum() ** 2
         few = (Term("few devices", spread),) if self.spread else ()
         return Ranking((Term("class imbalance", balance), *few, Term(priced, cost)), room and len(rest) > 0, refusal)
