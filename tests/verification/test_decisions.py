@@ -197,7 +197,7 @@ WRONG: dict[str, tuple[Wrong, tuple[str, ...]]] = {
         (rations, "carried", lambda right: lambda of, turn_j, peak: of.devices), (*RATIONED, *FEW, "policy.peak=0.2"),
     ),
     "never waits": (
-        (Class, "_waits", lambda right: lambda self, known, members: False),
+        (Class, "_waits", lambda right: lambda self, known, members, reference: False),
         (*RATIONED, "policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2"),
     ),
     "knows no scarcity": (
