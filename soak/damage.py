@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import feelstream as fs
@@ -27,10 +28,8 @@ class Damage(Attack):
             if record.observation.round == 9:  # type: ignore[attr-defined]
                 raise InterruptedError
 
-        try:
+        with suppress(InterruptedError):
             simulate_in(directory, self.scenario, seed, progress=stop, checkpoint_s=0)
-        except InterruptedError:
-            return
 
     def trial(self, directory: Path) -> str:
         state = self.draw.choice(["complete", "under_way"])

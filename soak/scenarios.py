@@ -12,17 +12,10 @@ import polars as pl
 from pydantic import BaseModel
 
 import feelstream as fs
-from feelstream.data.streaming.buffers import BUFFERS
-from feelstream.data.streaming.partition import PARTITIONS
-from feelstream.data.streaming.processes import ARRIVALS
-from feelstream.environment.availability import AVAILABILITIES, FAULTS
-from feelstream.environment.channel import CHANNELS
-from feelstream.environment.frequency import FREQUENCIES
-from feelstream.environment.harvest import HARVESTS
-from feelstream.environment.mobility import MOBILITIES
 from feelstream.model.importance import METRICS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import kinds
 from feelstream.scenario.files import from_dict
 from soak import fields
 from soak.attack import Attack, Lost
@@ -43,17 +36,7 @@ REAL: dict[tuple[str, str], tuple[float, float]] = {
     ("reports", "cycles"): (0, 9),
     ("reports", "bits"): (0, 6),
 }
-KINDS = {
-    ("data", "partition"): PARTITIONS,
-    ("data", "arrivals"): ARRIVALS,
-    ("data", "buffer"): BUFFERS,
-    ("world", "frequency"): FREQUENCIES,
-    ("world", "channel"): CHANNELS,
-    ("world", "mobility"): MOBILITIES,
-    ("world", "availability"): AVAILABILITIES,
-    ("world", "harvest"): HARVESTS,
-    ("world", "faults"): FAULTS,
-}
+KINDS = {(path[0], path[1]): kind for path, kind in kinds().items() if path[0] in ("data", "world")}
 NEED_FILES = {"trace", "recorded", "natural"}  # see soak/files.py
 NEEDED = re.compile(r"can ever fit .* takes (\S+) s\b")
 SAMPLES = 60  # of the synthetic data set
@@ -66,7 +49,8 @@ class Scenarios(Attack):
     name = "scenarios"
     verified = 1.0  # the share of runs that are verified too
 
-    def trial(self, directory: Path) -> str:
+    def drawn(self, directory: Path) -> Scenario:
+        """A scenario, to be played with `seed` and `changes`; FeelstreamError where what was drawn is refused."""
         draw = self.draw
         tables, self.seed = self._ordinary(), draw.randrange(2**32)
         for _ in range(draw.choice([0, 0, 1, 1, 2, 4])):
@@ -74,14 +58,18 @@ class Scenarios(Attack):
         self.files = self._files(tables, directory) if draw.random() < 0.3 else {}
         self.changes = self._changes(tables) if draw.random() < 0.4 else []
         self._note(tables)
-        run = fs.simulate(self._fitting(tables), self.seed, changes=[fs.Change.parse(text) for text in self.changes])
+        return self._fitting(tables)
+
+    def trial(self, directory: Path) -> str:
+        scenario = self.drawn(directory)
+        run = fs.simulate(scenario, self.seed, changes=[fs.Change.parse(text) for text in self.changes])
         for table in (run.rounds.drop("loss"), run.devices):  # learning at any rate may go anywhere
             if table is not None:
                 finite = table.select(pl.col(pl.Float64).fill_null(0.0).is_finite().all()).row(0, named=True)
                 if wrong := [name for name, all_are in finite.items() if not all_are]:
                     raise Lost(f"{wrong[0]} is not finite")
         self.check(run)
-        if draw.random() < self.verified:
+        if self.draw.random() < self.verified:
             report = fs.verify(run.save(directory / "run"))
             if not report.ok:
                 raise Lost(f"verify disagrees: {' '.join(str(report.disagreement).split())}")
@@ -148,8 +136,8 @@ class Scenarios(Attack):
         for name in ("eligible", "fresh", "empty_used", "empty_fresh"):
             tables["data"][name] = fields.drawn(draw, _section("data"), name)
         for (section, name), registry in KINDS.items():
-            kinds = [kind for kind in registry.ours if kind not in NEED_FILES]
-            tables[section][name] = {"kind": draw.choice(kinds) if draw.random() < 0.3 else kinds[0]}
+            names = [name for name in registry.ours if name not in NEED_FILES]
+            tables[section][name] = {"kind": draw.choice(names) if draw.random() < 0.3 else names[0]}
         if tables["radio"]["fading"] == "none" and draw.random() < 0.9:
             tables["world"]["channel"] = {"kind": "independent"}  # no other goes with it
         if self._policy(tables).needs and draw.random() < 0.95:  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,16 +13,29 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from patience import PATIENCE_S
 from scipy.optimize import linprog
-from smoke import BENCHMARKS, SOURCE, started
 
+import feelstream
 from feelstream import preset, simulate
 from feelstream.learning.models import STACKS
 from feelstream.loop.world import World
 from feelstream.testing.kinds import KINDS
 
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+SOURCE = Path(feelstream.__file__ or "").parents[1]
 SMOKE = ["scale.py", "theorem.py", "learning.py", "studies.py", "growth.py"]
 OF_FLOWER = ["label_noise.py", "flower_scale.py", "flower_value.py", "flower.py"]
+
+
+def started(script: str, *options: str, cwd: Path) -> str:
+    """What a script of benchmarks/ prints, started as by hand."""
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / script), *options],
+        capture_output=True, text=True, cwd=cwd, env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ from feelstream.run.files import sole_writer, write_atomically
 from feelstream.run.manifest import Manifest
 
 SUPPORT = Path(__file__).parents[1] / "support"
-POLICY_FILE = str(SUPPORT / "stateful.py")
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -50,12 +49,12 @@ def test_a_run_killed_again_and_again_ends_in_the_same_bytes(stream: str, tmp_pa
     natural = stream == "natural"
     alone, killed, draws = tmp_path / "alone", tmp_path / "killed", random.Random(2)
     recorded = {"natural": [series_of_five(tmp_path / "recorded.npz")], "odd": ["odd"]}.get(stream, [])
-    simulate_in(alone, killed_scenario(POLICY_FILE, *recorded), seed=4)
+    simulate_in(alone, killed_scenario(*recorded), seed=4)
     fates = [("file", 1), ("file", 2), ("file", 6), ("file", 9)]  # the first of all: while run.json is first written
     fates += [("file", draws.randint(1, 30)) for _ in range(4)] + [("time", draws.randint(5, 120)) for _ in range(3)]
     fates = fates if stream == "drawn" else fates[2::3]
     words = ",".join(f"{kind}:{at}" for kind, at in [*fates, ("never", 0)])
-    command = [sys.executable, str(SUPPORT / "killed_run.py"), str(killed), POLICY_FILE, words, *recorded]
+    command = [sys.executable, str(SUPPORT / "killed_run.py"), str(killed), words, *recorded]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     ends = [int(line) for line in done.stdout.split()]
     assert len(ends) == len(fates) + 1, done.stderr

@@ -1,116 +1,75 @@
-"""Whatever a legal scenario file says: the run is sound, verifies, and survives files and interruptions."""
+"""Whatever a legal scenario says: the run is sound, verifies, and survives files and interruptions.
+
+The scenarios are those of the soak, which tries as many more as one likes: `make soak ATTACKS=scenarios`.
+"""
 
 from __future__ import annotations
 
-import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from random import Random
 
-import numpy as np
-import polars as pl
 import pytest
 from builders import devices_of
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-from legal import CLASSES, tables
 from stopped import stop_in
 
 import feelstream as fs
-from feelstream.errors import ScenarioError
 from feelstream.run import simulate_in
 from feelstream.scenario.files import from_dict
-
-# Eight devices at most are drawn; a trace for fewer would be refused, so all of it is for device 0.
-TRACE_ROWS = "time,device,sample\n0.0,0,3\n1.1,0,4\n1.2,0,4\n2.5,0,9\n"
+from soak.scenarios import Scenarios
 
 
-@pytest.fixture(scope="session")
-def trace_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("arrivals") / "trace.csv"
-    path.write_text(TRACE_ROWS)
-    sample = np.arange(120)
-    x, y = np.sin(sample)[:, None], sample % CLASSES
-    facts = {"owner_train": sample % 8, "time_train": sample // 8 * 1.25}
-    np.savez(path.with_name("recorded.npz"), x_train=x, y_train=y, x_test=x, y_test=y, **facts)
-    return str(path)
-
-
-def legal(data: st.DataObject, trace_file: str) -> fs.Scenario:
-    try:
-        return from_dict(data.draw(tables(trace_file)))
-    except ScenarioError:
-        assume(False)
-        raise
-
-
-def play(scenario: fs.Scenario, seed: int) -> fs.Run:
-    """A digits partition may need more samples than there are, which only shows when the data are loaded."""
-    try:
-        return fs.simulate(scenario, seed)
-    except ScenarioError:
-        assume(False)
-        raise
+def legal(place: Path, seed: int, count: int) -> Iterator[tuple[fs.Scenario, int]]:
+    """So many scenarios that are not refused, with all that they store, each with a seed for its run."""
+    attack = Scenarios(place / "soak", Random(seed))
+    while count:
+        try:
+            scenario = attack.drawn(place).with_(**{"trace.level": "full"})
+            fs.simulate(scenario, attack.seed)
+        except fs.FeelstreamError:  # some are only refused when the data are loaded
+            continue
+        yield scenario, attack.seed
+        count -= 1
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
-@given(st.data(), st.integers(0, 3))
-def test_a_run_is_sound_and_verifies(trace_file: str, data: st.DataObject, seed: int) -> None:
-    run = play(legal(data, trace_file), seed)
-    for table in (run.rounds, devices_of(run)):
-        for column in table.select(pl.col(pl.Float64)).iter_columns():
-            assert column.drop_nulls().is_finite().all(), column.name
-    with tempfile.TemporaryDirectory() as directory:
-        run.save(directory)
-        report = fs.verify(directory)
-        assert report.ok, str(report)
-        back = fs.read(directory)
-    assert back.rounds.equals(run.rounds)
-    assert devices_of(back).equals(devices_of(run))
-    assert (back.scenario, back.seed) == (run.scenario, run.seed)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_is_sound_and_verifies(seed: int, tmp_path: Path) -> None:
+    attack = Scenarios(tmp_path / "soak", Random(seed))
+    for _ in range(30):
+        attack.try_once()
+    assert attack.lost == []
+    assert attack.survived >= 15
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
-@given(st.data())
-def test_toml_round_trip_loses_nothing(trace_file: str, data: st.DataObject) -> None:
-    scenario = legal(data, trace_file)
-    text = fs.to_toml(scenario, "a heading")
-    assert from_dict(tomllib.loads(text)) == scenario
-    assert fs.to_toml(from_dict(tomllib.loads(text)), "a heading") == text
+def test_toml_round_trip_loses_nothing(tmp_path: Path) -> None:
+    for scenario, _ in legal(tmp_path, 5, 30):
+        text = fs.to_toml(scenario, "a heading")
+        assert from_dict(tomllib.loads(text)) == scenario
+        assert fs.to_toml(from_dict(tomllib.loads(text)), "a heading") == text
 
 
-@settings(max_examples=20)
-@given(st.data(), st.integers(0, 3))
-def test_policies_with_one_seed_meet_the_same_world(trace_file: str, data: st.DataObject, seed: int) -> None:
-    table: dict[str, Any] = data.draw(tables(trace_file))
-    # Arrivals are the world's; what a device still holds is not, once a buffer deletes what was used.
-    table["data"] |= {"fresh": "per_round", "buffer": {"kind": "keep"}}
-    try:
-        one, two = (from_dict(table | {"policy": {"name": name}}, ["policy.size=1"]) for name in ("lyapunov", "random"))
-    except ScenarioError:
-        assume(False)
-        raise
+@pytest.mark.slow
+def test_policies_with_one_seed_meet_the_same_world(tmp_path: Path) -> None:
     world = ["round", "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels"]
-    first, second = (devices_of(play(each, seed)).select(world) for each in (one, two))
-    assert first.equals(second)
+    for scenario, seed in legal(tmp_path, 6, 20):
+        # Arrivals are the world's; what a device still holds is not, once a buffer deletes what was used.
+        common = scenario.with_(**{"data.fresh": "per_round", "data.buffer": "keep"})
+        one, two = (fs.simulate(common.with_(policy=name, size=1), seed) for name in ("lyapunov", "random"))
+        assert devices_of(one).select(world).equals(devices_of(two).select(world))
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
-@given(st.data(), st.integers(0, 3), st.integers(1, 6))
-def test_a_run_stopped_and_started_again_is_the_same(
-    trace_file: str, data: st.DataObject, seed: int, stop: int
-) -> None:
-    scenario = legal(data, trace_file)
-    left_alone = play(scenario, seed)
-
-    with tempfile.TemporaryDirectory() as directory:
-        if stop <= scenario.system.rounds:
-            stop_in(Path(directory), scenario, stop, seed)
-        run = simulate_in(directory, scenario, seed, checkpoint_s=0)
-        files = {path.name for path in Path(directory).iterdir()} - {"constants.parquet"}  # where devices differ
+def test_a_run_stopped_and_started_again_is_the_same(tmp_path: Path) -> None:
+    for number, (scenario, seed) in enumerate(legal(tmp_path, 7, 20)):
+        directory, left_alone = tmp_path / f"run{number}", fs.simulate(scenario, seed)
+        stop_in(directory, scenario, 1 + seed % scenario.system.rounds, seed)
+        simulate_in(directory, scenario, seed, checkpoint_s=0)
+        files = {path.name for path in directory.iterdir()} - {"constants.parquet", "model.npz"}
         assert files == {".lock", "devices.parquet", "rounds.parquet", "run.json"}
-    assert run.rounds.equals(left_alone.rounds)
-    assert devices_of(run).equals(devices_of(left_alone))
+        run = fs.read(directory)
+        assert run.rounds.equals(left_alone.rounds)
+        assert devices_of(run).equals(devices_of(left_alone))
+        assert (run.scenario, run.seed) == (left_alone.scenario, seed)

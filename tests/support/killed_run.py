@@ -1,4 +1,4 @@
-"""Play a run and be killed, again and again: `killed_run.py DIRECTORY POLICY_FILE KIND:AT,… [RECORDED_NPZ | odd]`.
+"""Play a run and be killed, again and again: `killed_run.py DIRECTORY KIND:AT,… [RECORDED_NPZ | odd]`.
 
 KIND `file`: SIGKILL at the AT-th time a file is about to be forced to disk or moved into place; `time`: AT ms after
 the start of the simulation; `never`. Each is a process of its own, forked from one that has imported everything and
@@ -21,7 +21,7 @@ from feelstream.run import simulate_in
 from feelstream.scenario.files import from_dict
 
 
-def scenario(policy_file: str, recorded: str = "") -> Any:
+def scenario(recorded: str = "") -> Any:
     """A drawn stream without learning, or the natural one in an .npz file of five owners with learning; or all odd."""
     overrides = ODD if recorded == "odd" else []
     recorded = "" if recorded == "odd" else recorded
@@ -35,7 +35,7 @@ def scenario(policy_file: str, recorded: str = "") -> Any:
         {
             "system": {"devices": 5, "rounds": 40},
             "data": (natural if recorded else stream) | {"buffer": {"kind": "reservoir", "capacity": 5}},
-            "policy": {"name": f"{policy_file}:Patient", "size": 2},
+            "policy": {"name": "age", "size": 2},  # which has a memory
             "learning": {"engine": "native" if recorded else "none", "model": "har-cnn", "steps": 2, "batch": 4},
         },
         overrides,
@@ -62,7 +62,7 @@ def die_at_call(at: int) -> None:
 
 
 if __name__ == "__main__":
-    directory, policy_file, fates, *recorded = sys.argv[1:]
+    directory, fates, *recorded = sys.argv[1:]
     for fate in fates.split(","):
         if child := os.fork():
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -74,7 +74,7 @@ if __name__ == "__main__":
                 die_at_call(int(at))
             elif kind == "time":
                 threading.Timer(int(at) / 1000, die).start()
-            simulate_in(directory, scenario(policy_file, *recorded), seed=4, checkpoint_s=0)
+            simulate_in(directory, scenario(*recorded), seed=4, checkpoint_s=0)
             status = 0
         except BaseException:
             traceback.print_exc()
