@@ -30,11 +30,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import psutil
 
-from feelstream.experiment import Plan, comparison, execute, store, worker
-from feelstream.experiment.store import run_names
+from feelstream.experiment import Plan, comparison, execute, store
+from feelstream.experiment.identity import identify, run_names
 from feelstream.run import simulate
 from machine import described, machine
 from reproduce import Memory
@@ -137,10 +138,11 @@ def stored(out: Path, seeds: int) -> None:
     plan = Plan("compare tiny", arms(POLICIES), tuple(range(seeds)), "feelstream compare tiny")
     runs = out / "runs"
     runs.mkdir(parents=True)
-    directories: dict[store.Key, Path] = {}
+    directories, known = dict[store.Key, Path](), dict[str, dict[str, Any]]()
     for arm in plan.arms:
         played = [simulate(arm.scenario, seed, threads=1) for seed in range(min(COPIED, seeds))]
-        names = run_names(arm.scenario, plan.seeds, worker.identify(arm.scenario.as_dict()).identity or {})
+        known[arm.label] = identify(arm.scenario.as_dict()).known or {}
+        names = run_names(arm.scenario, plan.seeds, known[arm.label])
         for seed, name in zip(plan.seeds, names, strict=True):
             run = played[seed % len(played)]
             path = directories[arm.label, seed] = runs / name
@@ -148,7 +150,7 @@ def stored(out: Path, seeds: int) -> None:
             copy = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
             for file, content in copy.files().items():  # not forced to disk, which would take longer than the rest
                 (path / file).write_bytes(content)
-    store.write_plan(out, plan, directories, {})
+    store.write_plan(out, plan, directories, known, {})
 
 
 def command(*words: str | Path) -> tuple[float, float]:

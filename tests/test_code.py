@@ -200,17 +200,17 @@ def test_a_plan_never_mixes_two_versions_of_its_code(
     written(there, {"mine_of_test.py": mine("W", "from helper_of_mine import W\n"), **HELPERS})
     plan = Plan("plan", (Arm("mine", by_path(there).with_(**{"trace.level": level})),), tuple(range(4)))
     calls, told = iter(range(8)), list[int]()
-    play = worker.play_all
+    play = worker.play
 
-    def edited_before(work: Any) -> Any:
+    def edited_before(*work: Any) -> Any:
         told.append(len(caplog.messages))
         if (call := next(calls)) == 1:
             (there / "deeper_of_mine.py").write_text("W = 2.0\n")
         if call == 2:
             restart(there)
-        return play(work)
+        return play(*work)
 
-    monkeypatch.setattr(worker, "play_all", edited_before)
+    monkeypatch.setattr(worker, "play", edited_before)
     results = in_process(plan, there / "out")
     assert len(results.finished) == 2
     assert all("mine.py changed while the plan was under way" in failure.reason for failure in results.failures)

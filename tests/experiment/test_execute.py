@@ -19,7 +19,8 @@ from small_plans import arm, in_process, tables, two_arms
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import Failure, Plan, Progress, execute, load, store, worker
+from feelstream.experiment import Failure, Plan, Progress, execute, identity, load, store, worker
+from feelstream.experiment.identity import Identity
 from feelstream.run.files import write_sealed
 from feelstream.run.trace import ROUNDS
 
@@ -204,7 +205,7 @@ def test_an_executor_that_breaks_is_reported(tmp_path: Path) -> None:
     class Broken(Executor):
         def submit(self, fn: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            if fn is worker.identify:
+            if fn is identity.identify:
                 future.set_result(fn(*arguments))
             else:
                 future.set_exception(ConnectionError("the network is gone"))
@@ -217,25 +218,23 @@ def test_an_executor_that_breaks_is_reported(tmp_path: Path) -> None:
 
 
 def test_workers_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    identify = worker.identify
+    identify = identity.identify
 
-    def older(scenario: dict[str, Any]) -> worker.Answer:
-        known = identify(scenario).identity or {}
-        return worker.Answer(identity=known | {"feelstream": "0.0.1"})
+    def older(scenario: dict[str, Any]) -> Identity:
+        return Identity(known=(identify(scenario).known or {}) | {"feelstream": "0.0.1"})
 
-    monkeypatch.setattr(worker, "identify", older)
+    monkeypatch.setattr(identity, "identify", older)
     with pytest.raises(RunError, match=r"the workers have feelstream 0\.0\.1 and this is"):
         in_process(two_arms(), tmp_path)
 
 
 def test_a_worker_with_another_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    identify = worker.identify
+    identify = identity.identify
 
-    def first(scenario: dict[str, Any]) -> worker.Answer:
-        known = identify(scenario).identity or {}
-        return worker.Answer(identity=known | {"engine": {"name": "native", "isa": "other"}})
+    def first(scenario: dict[str, Any]) -> Identity:
+        return Identity(known=(identify(scenario).known or {}) | {"engine": {"name": "native", "isa": "other"}})
 
-    monkeypatch.setattr(worker, "identify", first)
+    monkeypatch.setattr(identity, "identify", first)
     results = in_process(two_arms((0,)), tmp_path)
     assert "ran it with other engine" in results.failures[0].reason
     assert tables(tmp_path) == {}

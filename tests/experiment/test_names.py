@@ -13,14 +13,15 @@ from small_plans import arm, in_process, tables, two_arms
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
-from feelstream.experiment import Arm, Plan, worker
-from feelstream.experiment.store import NOT_YET, run_names, why_not
+from feelstream.experiment import Arm, Plan
+from feelstream.experiment.identity import identify, run_names
+from feelstream.experiment.store import NOT_YET, why_not
 
 BASE = fs.preset("tiny", ["learning.engine=none"])
 
 
 def known(scenario: fs.Scenario) -> dict[str, Any]:
-    found = worker.identify(scenario.as_dict()).identity
+    found = identify(scenario.as_dict()).known
     assert found is not None
     return found
 

@@ -1,15 +1,19 @@
-"""What to play: arms (a setting under a policy, one curve in a plot) × seeds."""
+"""What to play: arms (a setting under a policy, one curve in a plot) × seeds, and the runs that this comes to."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
 
 MOST_RUNS = 1_000_000  # each has a directory of its own
+SHORT = 50_000  # rows of devices × rounds up to which a run without learning is over in moments
 
 
 @dataclass(frozen=True)
@@ -67,3 +71,52 @@ class Plan:
             f"the plan '{self.name}' has no configuration '{label}'; it has: "
             + ", ".join(arm.label for arm in self.arms)
         )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to play, and where it will be stored."""
+
+    scenario: Scenario
+    table: dict[str, Any]  # the same as a worker receives it
+    seed: int
+    directory: Path
+    made_with: dict[str, Any] = field(default_factory=dict)  # the identity of its scenario
+
+    def work(self, here: bool) -> tuple[dict[str, Any], int, str | None, dict[str, Any]]:
+        """What `worker.play` is given; here: whether it plays on this machine."""
+        promised = {what: self.made_with[what] for what in ("files", "data") if what in self.made_with}
+        return self.table, self.seed, str(self.directory) if here else None, promised
+
+
+def in_order(jobs: Iterable[Job]) -> list[Job]:
+    """The longest first: one that begins last would leave all other workers idle at the end.
+
+    Short ones come last, by seed: runs of one world meet the same arrivals, the last of which a process keeps.
+    """
+    short, long = list[Job](), list[Job]()
+    for job in jobs:
+        (short if is_short(job.scenario) else long).append(job)
+    return sorted(long, key=lambda job: -expense(job.scenario)) + sorted(short, key=lambda job: job.seed)
+
+
+def is_short(scenario: Scenario) -> bool:
+    """No learning, no device table, and few rounds: the run is over before a checkpoint would be taken."""
+    schedule_only = scenario.learning.engine == "none" and scenario.trace.level == "rounds"
+    return schedule_only and scenario.system.devices * scenario.system.rounds <= SHORT
+
+
+def expense(scenario: Scenario) -> float:
+    """How long a run takes, roughly: samples that pass through the model, or device-rounds where nothing is learned.
+
+    A sample that is trained on takes about three times as long as one that is tested; a test has about 10,000. A policy
+    that may plan fewer devices than its size may also plan all.
+    """
+    system, policy, learning = scenario.system, scenario.policy, scenario.learning
+    decided = system.rounds * system.devices / 100
+    if learning.engine == "none":
+        return decided
+    steps, batch = learning.local.shape or (20, 32)
+    scheduled = policy.size if policy.smallest_plan == policy.size else system.devices
+    trained = system.rounds * scheduled * steps * batch
+    return decided + 3 * trained + 10_000 * system.rounds / learning.eval_every

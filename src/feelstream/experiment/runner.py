@@ -11,11 +11,12 @@ from typing import Any
 
 from feelstream import code
 from feelstream.columns import FORMAT
-from feelstream.errors import RunError, ScenarioError, sentence
-from feelstream.experiment import store, worker
-from feelstream.experiment.plan import Arm, Plan
-from feelstream.experiment.pool import Job, batches, play_here, play_on
-from feelstream.experiment.store import Key, Results, canonical, run_names
+from feelstream.errors import RunError, ScenarioError, explain, sentence
+from feelstream.experiment import identity, store
+from feelstream.experiment.identity import Identity, canonical, run_names
+from feelstream.experiment.plan import Arm, Job, Plan, in_order, is_short
+from feelstream.experiment.pool import play_here, play_on
+from feelstream.experiment.store import Key, Results
 from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
 from feelstream.run.checkpoint import rounds_so_far
@@ -70,13 +71,13 @@ def execute(
             _tell_repeated(earlier, plan, directories, known)
         store.write_plan(out, plan, directories, known, problems)
         why_not = store.checked(jobs)  # damage is reported, and nothing thrown away unasked
-        missing = [job for path, job in jobs.items() if why_not[path] == store.NOT_YET]
+        missing = in_order(job for path, job in jobs.items() if why_not[path] == store.NOT_YET)
         playing = _Playing(missing, len(jobs), progress or (lambda _: None))
-        number = min(workers or cores(), len(missing))
         if missing and executor is not None:
-            play_on(executor, batches(missing, number), playing.done)
+            play_on(executor, missing, playing.done)
         elif missing:
-            play_here(number, batches(missing, number), playing.done, begun=playing.begun, meanwhile=playing.report)
+            number = min(workers or cores(), len(missing))
+            play_here(number, missing, playing.done, begun=playing.begun, meanwhile=playing.report)
         played = store.checked(job.directory for job in missing)
         why_not |= {path: reason and playing.failed.get(path, reason) for path, reason in played.items()}
         return Results.of(plan, directories, problems, why_not)
@@ -93,7 +94,7 @@ class _Playing:
         self.report()
 
     def begun(self, job: Job) -> None:
-        if not worker.is_short(job.scenario):  # a short one stores nothing before its end
+        if not is_short(job.scenario):  # a short one stores nothing before its end
             self.under_way.setdefault(job.directory, 0)
 
     def done(self, job: Job, answer: Answer) -> None:
@@ -133,24 +134,25 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
     for arm in plan.arms:
         table = arm.scenario.as_dict()
         try:
-            answer = worker.identify(table) if executor is None else executor.submit(worker.identify, table).result()
+            ask = identity.identify
+            found = ask(table) if executor is None else executor.submit(ask, table).result()
         except Exception as problem:
             raise RunError(f"the executor does not work: {sentence(problem)}") from problem
         try:
-            if answer.cost is not None:
-                arm = replace(arm, scenario=model_cost.with_numbers(arm.scenario, answer.cost))
+            if found.cost is not None:
+                arm = replace(arm, scenario=model_cost.with_numbers(arm.scenario, found.cost))
         except ScenarioError as problem:
-            answer = Answer.of(problem)
+            found = Identity(explain(problem))
         arms.append(arm)
-        if answer.identity is None:
-            problems[arm.label] = answer.problem
+        if found.known is None:
+            problems[arm.label] = found.problem
             continue
-        if (answer.identity["feelstream"], answer.identity["format"]) != (__version__, FORMAT):
-            theirs = answer.identity["feelstream"]
+        if (found.known["feelstream"], found.known["format"]) != (__version__, FORMAT):
+            theirs = found.known["feelstream"]
             raise RunError(f"the workers have feelstream {theirs} and this is {__version__}; install the same there")
-        if answer.parameters is not None:
-            model_cost.tell_contradiction(arm.scenario, answer.parameters)
-        known[arm.label] = answer.identity
+        if found.parameters is not None:
+            model_cost.tell_contradiction(arm.scenario, found.parameters)
+        known[arm.label] = found.known
     return replace(plan, arms=tuple(arms)), known, problems
 
 

@@ -6,9 +6,7 @@ every run are read and hashed whenever results are opened.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +23,6 @@ from feelstream.run import Run, read
 from feelstream.run.files import appear_whole, check_digest, read_json, read_table, write_sealed
 from feelstream.run.manifest import Manifest
 from feelstream.run.trace import ROUNDS
-from feelstream.scenario import Scenario
 from feelstream.scenario.files import stored_scenario
 from feelstream.version import __version__
 
@@ -34,26 +31,6 @@ NOT_YET = "not finished yet; give the command that began it again to finish it"
 Key = tuple[str, int]  # label of the arm, seed
 Of = TypeVar("Of")
 Reasons = Mapping[Of, str | None]  # a problem in a sentence; None where there is none
-
-
-def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -> list[str]:
-    """Directories of runs. For readers: policy, partition, devices, schedule size, seed. For certainty: a hash of all
-    that decides their numbers; known: `worker.Answer.identity`.
-    """
-    table, policy, partition = scenario.as_dict(), scenario.policy, scenario.data.partition
-    kinds = (each.plugin_name().rpartition(":")[2] for each in (policy, partition))
-    words = "-".join([*kinds, f"k{scenario.system.devices}", f"n{policy.size}"])
-    names = list[str]()
-    for seed in seeds:
-        readable = re.sub(r"[^a-z0-9_-]+", "_", f"{words}-seed{seed}".lower())[:80]
-        digest = sha256(canonical({"scenario": table, "seed": seed, **known}).encode()).hexdigest()
-        names.append(f"{readable}-{digest[:16]}")
-    return names
-
-
-def canonical(value: Any) -> str:
-    """One text for equal settings, whatever the order of their fields."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

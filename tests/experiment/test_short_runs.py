@@ -1,4 +1,4 @@
-"""Short runs go to a worker together and are stored whole; what they leave is the same, to the byte."""
+"""Short runs are played last and stored whole; what they leave is the same as of any other, to the byte."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from small_plans import arm, in_process, tables
 
-from feelstream.experiment import Plan, execute, worker
-from feelstream.experiment.pool import AT_MOST, Job, batches
-from feelstream.experiment.worker import is_short
+from feelstream.experiment import Plan, execute
+from feelstream.experiment.plan import Job, in_order, is_short
 from feelstream.run import simulate
 from feelstream.run.files import appear_whole
 
@@ -42,13 +41,10 @@ def test_the_longest_run_goes_first_and_short_runs_go_by_seed() -> None:
         arm("three", "policy.name=random", "policy.size=3", *learns),
         arm("also short", "policy.size=3", *SHORT),
     )
-    made = [[str(job.directory) for job in batch] for batch in batches(jobs(Plan("mixed", arms, tuple(range(4)))), 1)]
+    made = [str(job.directory) for job in in_order(jobs(Plan("mixed", arms, tuple(range(4)))))]
     long = ["everyone", "three", "two", "rarely tested"]
-    assert made[:16] == [[f"{label}-{seed}"] for label in long for seed in range(4)]
-    assert made[16:] == [[f"short-{seed}", f"also short-{seed}"] for seed in range(4)]
-    many = [[job.seed for job in batch] for batch in batches(jobs(Plan("many", arms[:1], tuple(range(100)))), 1)]
-    assert max(map(len, many)) == AT_MOST
-    assert [seed for batch in many for seed in batch] == [*range(100)]
+    assert made[:16] == [f"{label}-{seed}" for label in long for seed in range(4)]
+    assert made[16:] == [f"{label}-{seed}" for seed in range(4) for label in ("short", "also short")]
 
 
 @pytest.mark.slow
@@ -56,19 +52,9 @@ def test_short_runs_leave_the_same_bytes_wherever_they_are_played(tmp_path: Path
     plan = Plan("many", (arm("ours", *SHORT), arm("per round", "data.fresh=per_round", *SHORT), arm("full")), (0, 1, 2))
     assert execute(plan, tmp_path / "short", workers=1).failures == []
     in_process(plan, tmp_path / "elsewhere")
-    monkeypatch.setattr(worker, "SHORT", 0)
+    monkeypatch.setattr("feelstream.experiment.plan.SHORT", 0)
     assert execute(plan, tmp_path / "long", workers=1).failures == []
     assert tables(tmp_path / "short") == tables(tmp_path / "elsewhere") == tables(tmp_path / "long")
-
-
-def test_a_failure_in_a_batch_is_one_answer(tmp_path: Path) -> None:
-    good, bad = arm("good", *SHORT).scenario.as_dict(), arm("bad", *SHORT).scenario.as_dict()
-    bad["data"]["dataset"] = "none.npz"
-    work: list[worker.Work] = [(bad, 0, str(tmp_path / "bad"), {}), (good, 0, str(tmp_path / "good"), {})]
-    first, second = worker.play_all(work)
-    assert "none.npz" in (first.problem or "")
-    assert second == worker.Answer()
-    assert [path.name for path in tmp_path.iterdir()] == ["good"]
 
 
 def test_what_a_short_run_leaves_is_what_save_writes(tmp_path: Path) -> None:
