@@ -35,15 +35,15 @@ def read(path: Path) -> Table:
     return Table(pl.read_csv(path, comment_prefix="#", infer_schema_length=None), facts)
 
 
-def write(path: Path, table: Table) -> Path:
+def write(path: Path, table: Table, digits: int = DIGITS) -> Path:
     facts = "".join(f"# {name}: {fact}\n" for name, fact in table.about.items())
-    path.write_text(f"{facts}{rounded(table.rows).write_csv()}", encoding="utf-8")
+    path.write_text(f"{facts}{rounded(table.rows, digits).write_csv()}", encoding="utf-8")
     return path
 
 
-def rounded(rows: pl.DataFrame) -> pl.DataFrame:
+def rounded(rows: pl.DataFrame, digits: int = DIGITS) -> pl.DataFrame:
     """As a table is read again once it was written."""
-    shorter = rows.with_columns(pl.selectors.float().round_sig_figs(DIGITS))
+    shorter = rows.with_columns(pl.selectors.float().round_sig_figs(digits))
     return pl.read_csv(BytesIO(shorter.write_csv().encode()), infer_schema_length=None)
 
 

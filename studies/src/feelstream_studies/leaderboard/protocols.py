@@ -7,40 +7,37 @@ without learning, since its bound holds only where what is fresh does not depend
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from typing import Any
 
 import polars as pl
 
 from feelstream.studies.plans import Plan, arms
-from feelstream.studies.results import QUANTITIES, Results, RunError, bound_of, by_arm, cell
+from feelstream.studies.results import Results, RunError, bound_of, by_arm, cell
 
 Board = tuple[str, str]  # scenario, data.eligible
-Summaries = Mapping[Board, tuple[Plan, pl.DataFrame]]
-Table = tuple[list[str], list[list[str]]]  # titles, rows; without rows where no policy is in it
+Summaries = Mapping[Board, tuple[int, pl.DataFrame]]  # of each board its seeds and its summary
+Rows = list[list[str]]  # a policy and its cells
 EXOGENOUS = ("data.fresh=per_round", "data.eligible=any", "learning.engine=none", "trace.level=full")
 TARGETS = (90, 80)  # %, the highest that anyone reached with every seed is used
-NONE = "–"
-SHOWN = 5  # policies in a table of costs
+SHOWN = 5  # policies in a table; the rest is in leaderboard.csv
 UNDER_BUDGET = ("late_accuracy", "accuracy_area", "energy_over_budget", "worst_device")
 
 
-def winners(boards: Summaries) -> list[list[str]]:
-    """Of each board the most accurate within the budget, and at any cost; none where nothing was learned."""
-    rows = []
-    for (name, reading), (_, summary) in boards.items():
-        board = f"`{name}`" if len({other for other, _ in boards}) == len(boards) else f"`{name}`, eligible: {reading}"
-        rows.append([board, *_firsts(summary, within_budget(summary)), *_firsts(summary, _most_accurate(summary))])
-    return rows if any(row[-1] != NONE for row in rows) else []
+def leaders(summary: pl.DataFrame) -> dict[str, Any]:
+    """The most accurate within the budget and at any cost, by how much and at what share of the energy."""
+    kept, ranked, rows = within_budget(summary), most_accurate(summary), by_arm(summary)
+    found: dict[str, Any] = {"kept": kept, "first": alike(summary, kept), "best": alike(summary, ranked)}
+    if not kept or kept[0] in found["best"]:
+        return found
+    own, best = rows[kept[0]], rows[ranked[0]]
+    behind = 100 * (best["late_accuracy"]["mean"] - own["late_accuracy"]["mean"])
+    return found | {"behind": behind, "times": best["energy_j"]["mean"] / own["energy_j"]["mean"]}
 
 
-def _firsts(summary: pl.DataFrame, ranked: list[str]) -> tuple[str, str]:
-    """The first with its accuracy, and those with the very same: settings that make no difference share a place."""
-    if not ranked:
-        return NONE, NONE
-    rows = {arm: found["late_accuracy"] for arm, found in by_arm(summary).items() if arm in ranked}
-    first = rows[ranked[0]]
-    alike = [f"`{arm}`" for arm in ranked if rows[arm]["mean"] == first["mean"]]
-    return ", ".join(alike), cell(first, first["n"])
+def alike(summary: pl.DataFrame, ranked: Sequence[str]) -> list[str]:
+    """The first and those with the very same accuracy: settings that make no difference share a place."""
+    late = {arm: row["late_accuracy"]["mean"] for arm, row in by_arm(summary).items() if arm in ranked}
+    return [arm for arm in ranked if late[arm] == late[ranked[0]]]
 
 
 def within_budget(summary: pl.DataFrame) -> list[str]:
@@ -48,49 +45,46 @@ def within_budget(summary: pl.DataFrame) -> list[str]:
     rows = by_arm(summary)
     return [
         arm
-        for arm in _most_accurate(summary)
+        for arm in most_accurate(summary)
         if all(rows[arm].get(name, {}).get("n") for name in (*UNDER_BUDGET, "devices_over_budget"))
         and rows[arm]["devices_over_budget"]["mean"] == 0
     ]
 
 
-def _most_accurate(summary: pl.DataFrame) -> list[str]:
+def most_accurate(summary: pl.DataFrame) -> list[str]:
     found = {arm: rows["late_accuracy"] for arm, rows in by_arm(summary).items() if "late_accuracy" in rows}
     return sorted((arm for arm, row in found.items() if row["n"]), key=lambda arm: -found[arm]["mean"])
 
 
-def under_budget(plan: Plan, summary: pl.DataFrame) -> Table:
-    """The table of those that kept the budget."""
-    return _table(plan, summary, within_budget(summary), UNDER_BUDGET)
+def under_budget(seeds: int, summary: pl.DataFrame) -> tuple[Rows, Rows]:
+    """Those that kept the budget, and the most accurate of all the others."""
+    kept = within_budget(summary)
+    first = [arm for arm in alike(summary, most_accurate(summary)) if arm not in kept]
+    return _cells(seeds, summary, kept, UNDER_BUDGET), _cells(seeds, summary, first, UNDER_BUDGET)
 
 
-def cost_to_target(plan: Plan, summary: pl.DataFrame) -> Table:
-    """The cheapest that reached a target with every seed; a mean over some seeds would flatter."""
+def cost_to_target(seeds: int, summary: pl.DataFrame) -> Rows:
+    """The cheapest that reached a target with every seed, by the median: target, energy, rounds, energy / budget."""
     for percent in TARGETS:
         costs = {
-            arm: found[f"joules_to_{percent}"]["mean"]
+            arm: found[f"joules_to_{percent}"]["median"]
             for arm, found in by_arm(summary).items()
-            if found.get(f"reached_{percent}", {}).get("mean") == 1
-            and found[f"reached_{percent}"]["n"] == len(plan.seeds)
+            if found.get(f"joules_to_{percent}", {}).get("reached") == seeds
         }
         if costs:
-            cheapest = sorted(costs, key=lambda arm: (costs[arm], arm))[:SHOWN]
+            cheapest = sorted(costs, key=lambda arm: costs[arm])[:SHOWN]
             shown = (f"joules_to_{percent}", f"rounds_to_{percent}", "energy_over_budget")
-            return _table(plan, summary, cheapest, shown)
-    return [], []
+            return [[name, str(percent), *cells] for name, *cells in _cells(seeds, summary, cheapest, shown)]
+    return []
 
 
-def _table(plan: Plan, summary: pl.DataFrame, shown: Sequence[str], names: Sequence[str]) -> Table:
+def _cells(seeds: int, summary: pl.DataFrame, shown: Sequence[str], names: Sequence[str]) -> Rows:
     rows = by_arm(summary)
-    cells = [[f"`{arm}`", *(cell(rows[arm][name], len(plan.seeds)) for name in names)] for arm in shown]
-    return ["policy", *(QUANTITIES[name].column_title for name in names)], cells
+    return [[f"`{arm}`", *(cell(rows[arm][name], seeds) for name in names)] for arm in shown]
 
 
-def robustness(boards: Summaries) -> list[list[str]]:
-    """How far each policy is behind the best of each board, at worst and on average, over the boards that it is on.
-
-    And the largest share of devices over budget. Only policies that are on all boards have a row.
-    """
+def robustness(boards: Summaries) -> Rows:
+    """How far each policy that is on all boards is behind the best of each, at worst; its largest share over budget."""
     behind: dict[str, list[float]] = {}
     over: dict[str, list[float]] = {}
     for _, summary in boards.values():
@@ -103,7 +97,7 @@ def robustness(boards: Summaries) -> list[list[str]]:
             over.setdefault(_generic(arm), []).append(100 * (share or 0.0))
     everywhere = [arm for arm, gaps in behind.items() if len(gaps) == len(boards)]
     return [
-        [f"`{arm}`", f"{max(behind[arm]):.1f}", f"{fmean(behind[arm]):.1f}", f"{max(over[arm]):.0f}"]
+        [f"`{arm}`", f"{max(behind[arm]):.1f}", f"{max(over[arm]):.0f}"]
         for arm in sorted(everywhere, key=lambda arm: max(behind[arm]))
     ]
 
@@ -123,20 +117,27 @@ def hindsight_plan(plan: Plan, name: str, changes: Sequence[str], policies: Sequ
 
 
 def gaps_in_hindsight(results: Results) -> dict[str, list[float]]:
-    """By policy, seed by seed: how much less fresh data it used than any schedule could have with its energy, %.
+    """By policy, seed by seed: the share by which it used less fresh data than any schedule could with its energy.
 
-    The nearest to the bound first.
+    Empty where there is no bound.
     """
     found: dict[str, list[float]] = {}
     for arm, seed in results.finished:
-        found.setdefault(arm, []).append(100 * bound_of(results.run(arm, seed)).gap)
-    return dict(sorted(found.items(), key=lambda row: fmean(row[1])))
+        try:
+            found.setdefault(arm, []).append(bound_of(results.run(arm, seed)).gap)
+        except RunError:
+            return {}
+    return found
 
 
-def hindsight(results: Results) -> list[list[str]] | str:
-    """The gaps as rows of a table; where there is no bound, why not."""
-    try:
-        found = gaps_in_hindsight(results)
-    except RunError as reason:
-        return str(reason)
-    return [[f"`{arm}`", f"{fmean(gaps):.1f}", f"{max(gaps):.1f}"] for arm, gaps in found.items()]
+def hindsight(rows: pl.DataFrame) -> tuple[list[str], Rows]:
+    """The scenarios, and the mean gap of each policy in all of them, %, the nearest to the bound first.
+
+    rows: the table of the leaderboard.
+    """
+    known = rows.drop_nulls("gap_to_bound") if "gap_to_bound" in rows.columns else rows.clear()
+    scenarios, gaps = known["scenario"].unique(maintain_order=True).to_list(), dict[str, list[float]]()
+    for row in known.rows(named=True):
+        gaps.setdefault(_generic(row["policy"]), []).append(100 * row["gap_to_bound"])
+    everywhere = sorted((arm for arm in gaps if len(gaps[arm]) == len(scenarios)), key=lambda arm: max(gaps[arm]))
+    return scenarios, [[f"`{arm}`", *(f"{gap:.1f}" for gap in gaps[arm])] for arm in everywhere]
