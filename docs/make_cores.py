@@ -1,24 +1,31 @@
-"""Write the table of docs/energy-laws.md from the profiles themselves, so that the page cannot disagree with them.
+"""Write docs/reference/cores.md from the profiles themselves, so that the page cannot disagree with them.
 
 python docs/make_cores.py
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from feelstream.model.energy import Core
 from feelstream.scenario.population import our_cores
 
-PAGE = Path(__file__).with_name("energy-laws.md")
-HEADER = "| profile | core | points | frequency, MHz | voltage, V | C_eff, pF | energy, highest / lowest | source |"
+PAGE = Path(__file__).parent / "reference" / "cores.md"
+HEAD = """# Cores
+
+The profiles that `cpu.profile` may name, for [the voltage law](../energy-laws.md#profiles). Facts from the device
+trees of Linux 7.1: frequencies are `opp-hz`, voltages the target value of `opp-microvolt`, and $C_{eff}$ is
+`dynamic-power-coefficient`, in µW/(MHz·V²), which is pF: the kernel models power as $P = C_{eff} f V^2$. The authors
+of a device tree measured or estimated it for one product; other boards, bins and temperatures differ. Made by `python
+docs/make_cores.py`.
+
+| profile | core | points | frequency, MHz | voltage, V | C_eff, pF | energy of a cycle, highest / lowest | source |
+|---|---|---|---|---|---|---|---|
+"""
 
 
-def page(text: str) -> str:
-    """The page with its table made again; what is written around it stays."""
-    rows = "\n".join([HEADER, "|---|---|---|---|---|---|---|---|", *(_row(*each) for each in our_cores().items())])
-    return re.sub(r"(\n## Profiles\n.*?\n\n)(\|[^\n]*\n)+", lambda found: f"{found[1]}{rows}\n", text, flags=re.DOTALL)
+def page() -> str:
+    return HEAD + "".join(f"{_row(*each)}\n" for each in our_cores().items())
 
 
 def _row(name: str, core: Core) -> str:
@@ -40,4 +47,4 @@ def _sources(core: Core) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

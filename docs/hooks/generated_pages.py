@@ -31,7 +31,7 @@ def policies() -> str:
     """Each policy: what its class says, its fields, and the rule as its module states it."""
     parts = [
         "# Policies, one by one\n\nMade from the docstrings of the policies. "
-        "[The catalogue](../policies.md) compares them at a glance and says where we had to choose; "
+        "[The catalogue](../policies.md) compares them at a glance; "
         "every field can be set with `--set policy.NAME=VALUE`, or by keyword in Python.",
     ]
     for tag, policy in POLICIES.ours.items():

@@ -32,15 +32,10 @@ def maker_of(name: str) -> Any:
     return maker
 
 
-def test_the_table_of_cores_is_that_of_the_profiles() -> None:
-    text = (DOCS / "energy-laws.md").read_text(encoding="utf-8")
-    assert text == maker_of("make_cores").page(text), "docs/energy-laws.md is stale; run python docs/make_cores.py"
-
-
-def test_the_page_of_fields_is_that_of_the_settings() -> None:
-    maker = maker_of("make_scenario")
-    stale = "docs/reference/scenario.md is stale; run python docs/make_scenario.py"
-    assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == maker.page(), stale
+@pytest.mark.parametrize(("name", "maker"), [("cores", "make_cores"), ("scenario", "make_scenario")])
+def test_a_page_of_the_reference_is_that_of_its_maker(name: str, maker: str) -> None:
+    stale = f"docs/reference/{name}.md is stale; run python docs/{maker}.py"
+    assert (DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8") == maker_of(maker).page(), stale
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
