@@ -92,16 +92,6 @@ def test_a_changed_round_value_is_named(column: str, cardinality: str, name: str
     assert (found.round, found.device, found.field) == (before["round"], None, column)
 
 
-@pytest.mark.parametrize("column", ["accuracy", "loss"])
-def test_evaluations_are_where_and_what_they_may_be(column: str, tmp_path: Path) -> None:
-    """The re-check has no model, so it knows only when a value is stored and what range it has."""
-    stored = run_of()
-    for row, value in ((2, None), (3, 0.5), (2, -0.1), (9, None), (2, math.nan), (2, math.inf)):
-        found = verify_changed(stored, tmp_path, "rounds", row, column, value)
-        assert (found.round, found.device, found.field) == (row + 1, None, column)
-    assert verify_changed(stored, tmp_path, "rounds", 2, "accuracy", 1.01).field == "accuracy"
-
-
 DERIVED = sorted(set(DEVICE_TYPES) - {"f_hz", "gain"})
 
 

@@ -31,20 +31,6 @@ def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(policy: str
     assert replay(whole).ok
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_reports_are_in_the_energy_of_the_round_and_take_their_time(policy: str) -> None:
-    run = fs.simulate(small(*LEARNING, f"policy.name={policy}", "reports.slot_s=1.0"))
-    devices = devices_of(run)
-    total = (devices["e_cmp_j"] + devices["e_tr_j"] + devices["e_report_j"]).to_numpy().reshape(6, 6)
-    np.testing.assert_allclose(run.rounds["energy_mean_j"].to_numpy(), total.mean(axis=1), rtol=1e-12)
-    assert run.rounds["sim_time_s"].to_list() == [4.0 * t for t in range(1, 7)]
-    feasible, computing_s = devices["feasible"].to_numpy(), 419328000.0 / devices["f_hz"].to_numpy()
-    assert (computing_s[feasible] < 3.0).all()  # what the slot leaves of 4 s
-    others = devices_of(fs.simulate(small("reports.slot_s=1.0")))  # which have all of the round
-    assert "e_report_j" not in others.columns
-    assert (419328000.0 / others.filter("feasible")["f_hz"].to_numpy() > 3.0).any()
-
-
 def smallest(right: Any) -> Any:
     """Schedules the smallest norms."""
 
@@ -78,19 +64,16 @@ def test_what_is_wrong_is_seen(
     assert found.field == field
 
 
-def test_deadlines_of_single_devices_count_from_the_start_of_the_round(tmp_path: Path) -> None:
-    classes = "devices.classes=[{share=0.5}, {share=0.5, deadline_s=1.5, power_max_w=0.7}]"
-    run = fs.simulate(small(*LEARNING, "policy.name=gradient_norm", classes, "reports.slot_s=0.5"))
-    feasible = devices_of(run).filter("feasible")
-    allowed_s = np.where(feasible["device"].to_numpy() < 3, 3.5, 1.0)
-    assert (419328000.0 / feasible["f_hz"].to_numpy() <= allowed_s).all()
-    report = verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
-
-
 @pytest.mark.parametrize("policy", POLICIES)
-def test_reports_go_with_cycles_by_data_and_with_faults(policy: str, tmp_path: Path) -> None:
-    more = ("costs.cycles_per_sample=4e6", "world.faults.kind=random", "reports.slot_s=1.0", "system.rounds=8")
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("costs.cycles_per_sample=4e6", "world.faults.kind=random", "reports.slot_s=1.0", "system.rounds=8"),
+        ("devices.classes=[{share=0.5}, {share=0.5, deadline_s=1.5, power_max_w=0.7}]", "reports.slot_s=0.5"),
+    ],
+    ids=["cycles by data, and faults", "deadlines of single devices"],
+)
+def test_reports_verify_with(more: tuple[str, ...], policy: str, tmp_path: Path) -> None:
     run = fs.simulate(small(*LEARNING, f"policy.name={policy}", *more))
     devices = devices_of(run)
     assert devices.filter(devices["gain"] == 0)["e_report_j"].sum() == 0  # in a fault nobody is heard
