@@ -187,28 +187,6 @@ def a_metric(copy: Copy) -> Tried:
     return "add a metric", tests, f"larger or {FIELDS_PAGE}"
 
 
-LINEAR = '''class Linear(EnergyLaw):
-    """E = λ c f · 1 GHz, λ = cpu.power_coefficient: power grows as f²."""
-
-    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
-        return cpus.power_coefficient * cycles * f_hz * 1e9
-
-
-ENERGY_LAWS = '''
-
-
-def an_energy_law(copy: Copy) -> Tried:
-    copy.change(
-        "src/feelstream/model/energy.py",
-        ("ENERGY_LAWS = ", LINEAR),
-        ('"voltage": Voltage}', '"voltage": Voltage, "linear": Linear}'),
-    )
-    row = "| `linear` | $E = \\lambda c f$ · 1 GHz | an example |\n"
-    copy.change("docs/energy-laws.md", ("| `voltage` |", f"{row}| `voltage` |"))
-    tests = with_a_run(copy, "linear", "model/test_energy_laws.py", "cpu.energy.kind")
-    return "add an energy law", tests, f"linear or {FIELDS_PAGE}"
-
-
 def a_column(copy: Copy) -> Tried:
     column = '    "idle": Column(TRUTH, "", "neither trained nor sent"),\n'
     values = '        "idle": np.isin(np.arange(K), schedule, invert=True),\n'
@@ -289,21 +267,11 @@ def test_the_best_device_verifies(tmp_path) -> None:
     return "add an evaluator", tests, f"best_device or test_schema or {FIELDS_PAGE}"
 
 
-def a_report_section(copy: Copy) -> Tried:
-    place, section = '<section id="repeat">', '<section id="thanks"><h2>Thanks</h2><p>{{ thanks }}</p></section>\n'
-    copy.change("src/feelstream/report/html/page.html", (place, section + place))
-    line = "        version=__version__,\n"
-    copy.change("src/feelstream/report/html/page.py", (line, f'{line}        thanks="to all",\n'))
-    line = '    assert "one: lyapunov, seed 7" in page.words\n'
-    copy.change("tests/report/html/test_page.py", (line, f'{line}    assert "Thanks" in page.words\n'))
-    return "add a report section", {"report/html/test_page.py"}, "single_run_has_a_report"
-
-
 @pytest.mark.nightly
 def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
     everything, words = set[str](), list[str]()
-    for adding in (a_column, a_policy, a_metric, an_energy_law, an_evaluator, a_report_section):
+    for adding in (a_column, a_policy, a_metric, an_evaluator):
         row, tests, chosen = adding(copy)
         copy.touched_only(row)
         everything |= tests

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import odd_plugins as odd
-import polars as pl
 import pytest
 from builders import found_in, small, verified
 from sealing import seal
@@ -20,10 +18,7 @@ from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.comparison import COLUMNS, arrivals, participation
-from feelstream.model.transmission import Transmission
 from feelstream.plugins import Inert
-from feelstream.policies.base import Decision, Observation
-from feelstream.policies.random import Random
 from feelstream.run import simulate_in
 
 HERE = Path(__file__).resolve()
@@ -96,21 +91,3 @@ def test_a_stored_plugin_without_promises_makes_none(tmp_path: Path) -> None:
     del about["promises"]
     (tmp_path / "run.json").write_text(json.dumps(about))
     assert not any(fs.read(seal(tmp_path)).scenario.data.buffer.plugin_promises().values())
-
-
-class HalfBand(Random):
-    """Whoever is scheduled sends with half of what its share of the band would be; the rest of the band lies idle."""
-
-    tag: ClassVar[str] = f"{HERE}:HalfBand"
-
-    def transmit(self, observation: Observation, decision: Decision, gain: np.ndarray) -> Transmission:
-        spent = super().transmit(observation, decision, gain)
-        half = spent.bandwidth_share / 2  # half the band carries more than half as much per second
-        return replace(spent, bandwidth_share=half, t_tr_s=spent.t_tr_s * 2, e_tr_j=spent.e_tr_j * 2)
-
-
-def test_a_policy_with_its_own_transmit_verifies() -> None:
-    run = fs.simulate(small("system.rounds=12").with_(policy=HalfBand(size=2)), 1)
-    assert "how the band was split, beyond physics" in str(verified(run))
-    assert found_in(run, pl.col("bandwidth_share") * 5).rule.startswith("no more than the whole band")
-    assert found_in(run, -pl.col("e_tr_j")).rule.startswith("e_tr_j is not negative")

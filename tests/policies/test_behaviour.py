@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -39,17 +38,6 @@ def turns(run: Run) -> np.ndarray:
     return devices_of(run).group_by("device").agg(pl.col("scheduled").sum()).sort("device")["scheduled"].to_numpy()
 
 
-@pytest.mark.parametrize("size", [1, 3, 4, 10])
-def test_round_robin_visits_all_within_a_cycle(size: int) -> None:
-    run = play("round_robin", *ALWAYS, f"system.rounds={ceil(10 / size)}", f"policy.size={size}")
-    assert turns(run).min() >= 1
-
-
-def test_age_is_as_even_as_can_be() -> None:
-    counts = turns(play("age", *ALWAYS, "system.rounds=25"))
-    assert counts.tolist() == [5] * 10  # 50 turns
-
-
 def test_proportional_fair_is_fair_in_the_long_run() -> None:
     """Nearly equal turns (Jain's index) although mean gains differ by up to 8 dB; best_channel serves two alone."""
     counts = turns(play("proportional_fair", *ALWAYS, "system.rounds=600")).astype(float)
@@ -77,16 +65,6 @@ def test_myopic_energy_keeps_the_budget_at_every_moment() -> None:
     assert (spent_j <= 0.05 * np.arange(1, 61)[:, None] * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("name", ["best_channel", "proportional_fair"])
-def test_only_oracles_are_told_the_gains_and_verify_knows_them(name: str, tmp_path: Path) -> None:
-    run = play(name, "policy.gain=oracle", "system.rounds=12", "data.dataset=synthetic", scenario="stress")
-    kept = devices_of(run).filter(devices_of(run)["feasible"])
-    told = kept["gain"] if name == "best_channel" else kept["gain"] / kept["beta"]
-    assert kept["score"].to_numpy() == pytest.approx(-told.to_numpy())
-    assert verify(run.save(tmp_path / "run")).ok
-    assert "oracle_gain" not in POLICIES.lookup(name)().needs  # type: ignore[attr-defined]
-
-
 def test_oracles_are_refused_by_a_deployment() -> None:
     pytest.importorskip("flwr")
     from feelstream.flower.scheduler import Scheduler
@@ -105,12 +83,6 @@ def test_power_control_spends_less_on_sending_and_verifies(scenario: str, tmp_pa
         spent[power] = devices_of(run)["e_tr_j"].sum()
         assert verify(run.save(tmp_path / power)).ok
     assert spent["control"] < 0.5 * spent["fixed"]
-
-
-def test_select_all_takes_at_least_as_many_as_any_other() -> None:
-    most = play("select_all", scenario="stress").rounds["scheduled"].to_numpy()
-    for name in ("random", "fedcs", "ocean"):
-        assert (play(name, "policy.size=20", scenario="stress").rounds["scheduled"].to_numpy() <= most).all()
 
 
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # of SciPy itself, before 1.16
@@ -138,27 +110,27 @@ def test_the_split_of_the_band_is_the_cheapest(seed: int) -> None:
     assert cost(shares) / cost(equal) <= found.fun * (1 + 1e-7)
 
 
+SHORT = ("data.dataset=synthetic", "system.rounds=8", "trace.level=full")
+SETTINGS: dict[str, tuple[str, ...]] = {
+    **{f"short {name}": (name, *SHORT) for name in ("paper-2digit", "stress", "paper-minority", "theorem", "tiny")},
+    "one device": ("tiny", "system.devices=1", "policy.size=1"),
+    "all devices": ("tiny", "policy.size=10"),
+    "hardly anyone is fast enough": ("tiny", "cpu.frequency_hz=[2e7, 1.1e8]"),
+}
+LATER = ("short paper-minority", "short theorem", "short tiny")
+ORACLES = ("best_channel", "proportional_fair")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scenario",
-    ["paper-2digit", "stress", *(pytest.param(name, marks=NIGHTLY) for name in ("paper-minority", "theorem", "tiny"))],
-)
-@pytest.mark.parametrize("name", OURS)
-def test_presets_verify(name: str, scenario: str, tmp_path: Path) -> None:
-    overrides = ["data.dataset=synthetic", "system.rounds=8", "trace.level=full"]
-    run = play(name, *overrides, seed=3, scenario=scenario)
+@pytest.mark.parametrize("settings", [pytest.param(s, marks=[NIGHTLY] * (s in LATER)) for s in SETTINGS])
+@pytest.mark.parametrize("policy", [*OURS, *(f"{name}, policy.gain=oracle" for name in ORACLES)])
+def test_runs_verify(policy: str, settings: str, tmp_path: Path) -> None:
+    name, *fields = policy.split(", ")
+    scenario, *changes = SETTINGS[settings]
+    if to_run(name) and "short" not in settings:
+        changes += ["system.round_s=8.0", "reports.slot_s=4.1"]  # room to train for a report
+    run = play(name, *fields, *changes, seed=3, scenario=scenario)
     report = verify(run.save(tmp_path / "run"))
     assert report.ok, str(report)
     assert not any(run.rounds[column].is_nan().any() for column in ("energy_mean_cum_j", "queue_mean_j"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OURS)
-# One device, all devices, and hardly anyone ever fast enough.
-@pytest.mark.parametrize(
-    "edge", [["system.devices=1", "policy.size=1"], ["policy.size=10"], ["cpu.frequency_hz=[2e7, 1.1e8]"]], ids=str
-)
-def test_edges_verify(name: str, edge: list[str], tmp_path: Path) -> None:
-    longer = ["system.round_s=8.0", "reports.slot_s=4.1"] if to_run(name) else []  # room to train for a report
-    report = verify(play(name, *edge, *longer).save(tmp_path / "run"))
-    assert report.ok, str(report)
+    assert settings != "all devices" or name != "select_all" or run.rounds["scheduled"].max() == 10
