@@ -1,4 +1,4 @@
-"""Arrival processes: their laws, their rounds, and a process of one's own."""
+"""Arrival processes: their laws, and plans that are kept; in which round what arrives is in test_stream.py."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import kstest, truncnorm
 from streams import context, held_by_round, stream_of
 
-from feelstream.data.streaming.arrivals import (
-    Arrivals,
-    ArrivalSchedule,
-    events_by_round,
-    schedule_of,
-)
+from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, schedule_of
 from feelstream.data.streaming.partition import Digits
 from feelstream.data.streaming.processes import Bursts, Poisson, Trace, TruncatedNormal, Uniform
 
@@ -62,28 +55,6 @@ def test_bursts_start_stationary_and_switch_with_their_probabilities() -> None:
     for before, after in pairwise(seen):
         assert after[~before].mean() == pytest.approx(0.1, abs=0.01)
         assert after[before].mean() == pytest.approx(0.7, abs=0.02)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    round_s=st.floats(1e-3, 1e3),
-    rounds=st.integers(1, 20),
-    data=st.data(),
-)
-def test_events_fall_into_the_rounds_of_their_intervals(round_s: float, rounds: int, data: st.DataObject) -> None:
-    edge = st.integers(0, rounds).map(lambda t: t * round_s)  # exactly on a border
-    inside = st.floats(0, 1.2 * rounds * round_s)
-    times = np.array(data.draw(st.lists(edge | inside, max_size=30)))
-    devices = np.arange(len(times), dtype=np.int32) % 3
-    events = events_by_round(times, devices, context(rounds=rounds, round_s=round_s))
-    for round in range(1, rounds + 1):
-        inside_now = ((round - 1) * round_s < times) & (times <= round * round_s)
-        if round == 1:
-            inside_now |= times == 0
-        expected, counts = np.unique(devices[inside_now], return_counts=True)
-        got, many = np.unique(events.devices[slice(*events.starts[round - 1 : round + 1])], return_counts=True)
-        assert got.tolist() == expected.tolist()
-        assert many.tolist() == counts.tolist()
 
 
 LABELS = np.arange(300, dtype=np.uint8) % 10
