@@ -10,7 +10,6 @@ import pytest
 from builders import devices_of, found_in, small, verified
 from scipy import stats
 from scipy.special import j0
-from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.environment.availability import (
@@ -198,9 +197,3 @@ def test_the_re_check_learns_who_delivers_by_itself(column: str, change: pl.Expr
     resting = (pl.col("reliability") < 1) & ~pl.col("available")
     first = resting & (resting.cum_sum() == 1)
     assert column in str(found_in(run, pl.when(first).then(change).otherwise(column).alias(column)))
-
-
-def test_a_run_that_is_stopped_goes_on_with_what_it_had_learned(tmp_path: Path) -> None:
-    goes_on_bit_for_bit(
-        tmp_path, fs.preset("tiny", [*FAULTS[:3], "learning.engine=none", "world.faults.kind=markov"]), at=17
-    )

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import feelstream as fs
-from feelstream.data.datasets import load
-from feelstream.errors import DataError
 from feelstream.evaluation import TestSet
 
 DRIFT, ROUNDS, DEVICES = 13, 24, 4
@@ -74,27 +72,3 @@ def test_a_later_test_set_takes_the_place_of_an_earlier_one() -> None:
     assert found == [([0, 2],) * 2] * 2 + [([1, 4],) * 2] * 2 + [([3],) * 2] * 2
     whole = TestSet(np.arange(5), lambda: np.arange(5.0))
     assert whole.of(3) == (whole, None)
-
-
-@pytest.mark.parametrize(
-    ("first", "expected"),
-    [
-        (np.repeat([2, 3], 2), "round_test begins with round 2; it must begin with round 1"),
-        (np.ones(3, int), r"must be integers, shape \(4,\)"),
-        (np.ones(4), "round_test is float64"),
-    ],
-)
-def test_a_wrong_round_is_a_sentence(tmp_path: Path, first: np.ndarray, expected: str) -> None:
-    x, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
-    np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x, y_test=y, round_test=first)
-    with pytest.raises(DataError, match=expected):
-        load(str(tmp_path / "own.npz"))
-
-
-def test_the_rounds_of_the_test_decide_the_digest(tmp_path: Path) -> None:
-    x, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
-    digests = set()
-    for name, first in (("a", [1, 1, 2, 2]), ("b", [1, 1, 3, 3])):
-        np.savez(tmp_path / f"{name}.npz", x_train=x, y_train=y, x_test=x, y_test=y, round_test=np.array(first))
-        digests.add(load(str(tmp_path / f"{name}.npz")).digest)
-    assert len(digests) == 2

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
-from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.display.quantities import QUANTITIES
@@ -63,14 +62,6 @@ def test_it_says_how_its_numbers_are_shown_and_run_json_keeps_it(tmp_path: Path)
     assert run.plot("gap", "records").axes[0].get_ylabel().replace("\n", " ") == "Best minus worst device (%)"
     with pytest.raises(FeelstreamError, match="'gapp' cannot be drawn by round; did you mean 'gap'"):
         run.plot("gapp")
-
-
-@pytest.mark.parametrize("at", [4, 7])
-def test_a_killed_run_keeps_what_evaluators_remember(tmp_path: Path, at: int) -> None:
-    whole = goes_on_bit_for_bit(tmp_path, small(*LEARNS, own("classes", f"{EXAMPLE}:Records", f"{EXAMPLE}:gap")), at)
-    evaluations = "evaluations.parquet"
-    assert (tmp_path / "parts" / evaluations).read_bytes() == (whole / evaluations).read_bytes()
-    assert read(whole).rounds["records"][-1] >= 1
 
 
 MISTAKES = {

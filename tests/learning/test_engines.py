@@ -1,45 +1,70 @@
-"""What is the same of every engine and instruction set: what it refuses, and what its results do not depend on."""
+"""What is the same of every engine and instruction set: what it refuses, and what its results do not depend on;
+predictions sample by sample and gradients without a step, against PyTorch in float64.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from engines import LARGE, PAPER, SAMPLES, SMALL, SMOOTH, draw, every_engine, learner_of
-from float64 import MEAN, STD, TOLERANCE, data, of_arrays, torch_training
+from engines import LARGE, PAPER, SAMPLES, SMALL, TESTS, draw, every_engine, every_instruction_set, learner_of
+from float64 import (
+    MEAN,
+    STD,
+    TOLERANCE,
+    data,
+    needs_torch,
+    of_arrays,
+    torch,
+    torch_input,
+    torch_module,
+    torch_training,
+)  # fmt: skip
 
 from feelstream.errors import EngineError
-from feelstream.learning.contract import LocalSGD
+from feelstream.learning.contract import Learner, LocalSGD
 from feelstream.learning.models import Model, build
 
 
+def ints(*numbers: Any) -> np.ndarray:
+    return np.array(numbers, np.int64)
+
+
+ONE, THREE, NOT_FINITE = draw(1, 1, 1), draw(2, 3, 4), "not finite numbers"
+WRONG: Any = np.zeros((1, 1, 1))  # no whole numbers
+STATE, RANGE = np.ones((3, 369), np.float32), "sample numbers must lie in 0 … 119"
+MOMENTUM = LocalSGD(0.1, momentum=0.9)
+REFUSED: list[tuple[Callable[[Learner, Any], Any], str]] = [
+    (lambda of, theta: of.train(theta, ints([[SAMPLES]]), 0.1), RANGE),
+    (lambda of, theta: of.train(theta, ints([[-2]]), 0.1), f"{RANGE}, or be −1"),
+    (lambda of, theta: of.train(theta, ints([[3, -1, 4]]), 0.1), "must come behind the samples of its batch"),
+    (lambda of, theta: of.train(theta, ints([0]), 0.1), r"shape \(devices, steps, batch\)"),
+    (lambda of, theta: of.train(theta, WRONG, 0.1), "must be int64"),
+    (lambda of, theta: of.gradients(theta, ints([SAMPLES])), RANGE),
+    (lambda of, theta: of.predict(theta, "train", ints(0, SAMPLES)), RANGE),
+    (lambda of, theta: of.predict(theta, "train", ints(0, -1)), "every number must name a sample"),
+    (lambda of, theta: of.predict(theta, "train", ints([0])), r"int64 of shape \(samples\)"),
+    (lambda of, theta: of.predict(theta, "train", WRONG[0, 0]), "must be int64"),
+    (lambda of, theta: of.evaluate(theta[:-1]), "theta must be float32 of shape"),
+    (lambda of, theta: of.evaluate(theta.astype(np.float64)), "theta must be float32 of shape"),
+    (lambda of, theta: of.evaluate(theta * np.nan), NOT_FINITE),
+    (lambda of, theta: of.train(theta * np.nan, ONE, 0.1), NOT_FINITE),
+    (lambda of, theta: of.train(theta, THREE, LocalSGD((0.1, 0.1))), "as many learning rates .* are needed: 3, not 2"),
+    (lambda of, theta: of.train(theta, THREE, MOMENTUM, momentum=STATE), "momentum must be float32 of shape"),
+    (lambda of, theta: of.train(theta, THREE, 0.1, correction=STATE[:2].astype(float)), "correction must be float32"),
+    (lambda of, theta: of.train(theta, THREE, 0.1, momentum=STATE[:2]), "momentum is 0"),
+]
+
+
 @every_engine
-@pytest.mark.parametrize(
-    ("method", "numbers", "sentence"),
-    [
-        ("train", np.full((1, 1, 1), SAMPLES), "sample numbers must lie in 0 … 119"),
-        ("train", np.full((1, 1, 1), -2), "sample numbers must lie in 0 … 119, or be −1"),
-        ("train", np.array([[[3, -1, 4]]]), "must come behind the samples of its batch"),
-        ("train", np.zeros((1, 1), np.int64), r"shape \(devices, steps, batch\)"),
-        ("train", np.zeros((1, 1, 1)), "must be int64"),
-        ("gradients", np.full((1, 1), SAMPLES), "sample numbers must lie in 0 … 119"),
-        ("predict", np.array([0, SAMPLES]), "sample numbers must lie in 0 … 119"),
-        ("predict", np.array([0, -1]), "every number must name a sample"),
-        ("predict", np.array([[0]]), r"int64 of shape \(samples\)"),
-        ("predict", np.array([0.0]), "must be int64"),
-    ],
-)
-def test_samples_that_there_are_not(engine: str, method: str, numbers: Any, sentence: str):
+@pytest.mark.parametrize(("use", "sentence"), REFUSED)
+def test_what_is_handed_in_must_fit(engine: str, use: Callable[[Learner, Any], Any], sentence: str):
     learner = learner_of(engine, SMALL)
-    theta = learner.init(0)
-    ways = {
-        "train": lambda: learner.train(theta, numbers, 0.1),
-        "gradients": lambda: learner.gradients(theta, numbers),
-        "predict": lambda: learner.predict(theta, "train", numbers),
-    }
-    with pytest.raises(ValueError, match=sentence):
-        ways[method]()
+    assert learner.parameters == STATE.shape[1]
+    with pytest.raises(EngineError if sentence is NOT_FINITE else ValueError, match=sentence):
+        use(learner, learner.init(0))
 
 
 @every_engine
@@ -53,20 +78,6 @@ def test_nothing_to_learn_from_or_to_predict(engine: str):
         assert training.losses.shape == shape
     found = learner.predict(theta, "train", np.empty(0, np.int64))
     assert [array.shape for array in (found.losses, found.classes, found.labels)] == [(0,)] * 3
-
-
-@every_engine
-def test_theta_must_be_a_finite_float32_vector(engine: str):
-    learner = learner_of(engine, SMALL)
-    theta = learner.init(0)
-    doubles: Any = theta.astype(np.float64)
-    for wrong in (theta[:-1], doubles):
-        with pytest.raises(ValueError, match="theta must be float32 of shape"):
-            learner.evaluate(wrong)
-    theta[7] = np.nan
-    for use in (learner.evaluate, lambda theta: learner.train(theta, draw(1, 1, 1), 0.1)):
-        with pytest.raises(EngineError, match="not finite numbers"):
-            use(theta)
 
 
 @every_engine
@@ -93,16 +104,6 @@ def test_a_device_does_not_see_its_cohort(engine: str, model: Model):
 
 
 @every_engine
-def test_federated_averaging_of_one_step_is_one_step_on_all_samples(engine: str):
-    learner, batches = learner_of(engine, SMOOTH), draw(4, 1, 8)
-    theta = learner.init(0)
-    apart = learner.train(theta, batches, 0.1).updates.mean(0)
-    together = learner.train(theta, batches.reshape(1, 1, 32), 0.1).updates[0]
-    np.testing.assert_allclose(apart, together, atol=1e-6)
-    assert np.abs(together).max() > 1e-4
-
-
-@every_engine
 @pytest.mark.parametrize("name", ["softmax", "har-cnn"])
 def test_float_features_are_taken_as_they_are(engine: str, name: str):
     """The same inputs as uint8 pixels to be normalised and as normalised numbers give the same training."""
@@ -122,22 +123,6 @@ def test_float_features_are_taken_as_they_are(engine: str, name: str):
         assert np.abs(found - update).max() <= TOLERANCE * np.linalg.norm(update)
     losses = [learner.evaluate(theta).loss for learner in learners]
     assert losses == pytest.approx([losses[0]] * 3, rel=1e-5)
-
-
-@every_engine
-def test_arrays_of_state_that_do_not_fit(engine: str):
-    learner = learner_of(engine, SMALL)
-    theta, batches, state = learner.init(0), draw(2, 3, 4), np.ones((3, learner.parameters), np.float32)
-    doubles: Any = state[:2].astype(np.float64)
-    momentum = LocalSGD(0.1, momentum=0.9)
-    with pytest.raises(ValueError, match=r"as many learning rates as steps are needed: 3, not 2"):
-        learner.train(theta, batches, LocalSGD((0.1, 0.1)))
-    with pytest.raises(ValueError, match="momentum must be float32 of shape"):
-        learner.train(theta, batches, momentum, momentum=state)
-    with pytest.raises(ValueError, match="correction must be float32 of shape"):
-        learner.train(theta, batches, 0.1, correction=doubles)
-    with pytest.raises(ValueError, match="momentum is 0"):
-        learner.train(theta, batches, 0.1, momentum=state[:2])
 
 
 @every_engine
@@ -162,3 +147,65 @@ def test_threads_do_not_change_a_bit(engine: str, threads: int):
         for of in ("train", "test"):
             assert np.array_equal(alone.predict(theta, of).losses, together.predict(theta, of).losses)
         assert alone.evaluate(theta) == together.evaluate(theta)
+
+
+def answers(model: Model, theta: np.ndarray, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(losses, most probable classes) in float64."""
+    needs_torch()
+    with torch.inference_mode():
+        logits = torch_module(model, theta)(torch_input(images))
+        losses = torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels), reduction="none")
+    return losses.numpy(), logits.argmax(1).numpy()
+
+
+@every_engine
+@pytest.mark.parametrize("model", [SMALL, PAPER])
+def test_predictions_are_torchs(engine: str, model: Model):
+    learner = learner_of(engine, model)
+    theta = learner.init(3)
+    chosen = draw(45)
+    train_images, train_labels = data(model, SAMPLES)
+    for found, images, labels in (
+        (learner.predict(theta, "train", chosen), train_images[chosen], train_labels[chosen]),
+        (learner.predict(theta), *data(model, TESTS, 1)),
+    ):
+        losses, classes = answers(model, theta, images, labels)
+        np.testing.assert_allclose(found.losses, losses, rtol=1e-5, atol=1e-6)
+        assert np.array_equal(found.classes, classes)
+        assert np.array_equal(found.labels, labels)
+        assert np.array_equal(found.correct, classes == labels)
+
+
+@every_instruction_set  # PyTorch chooses its algorithms by the size of the batch
+def test_a_prediction_does_not_depend_on_its_neighbours(engine: str):
+    learner = learner_of(engine, SMALL)
+    theta, chosen = learner.init(0), draw(37)
+    all_of_them = learner.predict(theta, "train")
+    some = learner.predict(theta, "train", chosen)
+    assert np.array_equal(some.losses, all_of_them.losses[chosen])
+    assert np.array_equal(some.classes, all_of_them.classes[chosen])
+
+
+@every_engine
+@pytest.mark.parametrize("model", [SMALL, PAPER])
+def test_gradients_are_torchs(engine: str, model: Model):
+    """Also of a device with fewer samples than the others, and of one with none."""
+    learner = learner_of(engine, model)
+    theta, samples = learner.init(0), draw(4, 70)
+    samples[1, 5:], samples[2] = -1, -1
+    found = learner.gradients(theta, samples)
+    images, labels = data(model, SAMPLES)
+    for k, numbers in enumerate(samples):
+        own = numbers[numbers >= 0]
+        module = torch_module(model, theta)
+        if len(own):
+            losses = torch.nn.functional.cross_entropy(
+                module(torch_input(images[own])), torch.from_numpy(labels[own]), reduction="none"
+            )
+            losses.mean().backward()
+            gradient = torch.cat([w.grad.reshape(-1) for w in module.parameters() if w.grad is not None]).numpy()
+            assert np.abs(found.values[k] - gradient).max() <= TOLERANCE * np.linalg.norm(gradient)
+            np.testing.assert_allclose(found.losses[k, : len(own)], losses.detach().numpy(), rtol=1e-5, atol=1e-6)
+            assert found.norms[k] == pytest.approx(np.linalg.norm(gradient), rel=TOLERANCE)
+        assert np.isnan(found.losses[k, len(own) :]).all()
+    assert not found.values[2].any()

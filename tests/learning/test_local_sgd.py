@@ -96,16 +96,6 @@ def test_state_and_correction_are_each_devices_own(engine: str, term: str):
 
 
 @every_engine
-def test_terms_of_zero_are_plain_to_the_bit(engine: str):
-    learner, batches = learner_of(engine, SMALL), draw(2, 6, 20)
-    theta = learner.init(0)
-    plain = learner.train(theta, batches, LR)
-    for same in (LocalSGD(LR, prox=0.0), LocalSGD((LR,) * 6)):
-        assert np.array_equal(learner.train(theta, batches, same).updates, plain.updates)
-    assert plain.momentum is None
-
-
-@every_engine
 @pytest.mark.parametrize("term", ["clip", "all"])
 def test_short_batches_are_torchs(engine: str, term: str):
     """Epochs of devices with 33, 81 and 40 samples in batches of 40: the last is short, or missing."""

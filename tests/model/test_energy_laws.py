@@ -11,7 +11,6 @@ from builders import small
 from feelstream.errors import ScenarioError
 from feelstream.model.energy import Core, Cpus, Cubic, Voltage
 from feelstream.scenario.population import core, our_cores
-from feelstream.testing import check
 
 MADE_UP = Core(dynamic_power_coefficient=100.0, frequency_hz=(1e9, 2e9), voltage_v=(0.5, 1.0), leakage_w=0.2)
 CPUS = Cpus(1e-27, (MADE_UP,), None)
@@ -31,13 +30,6 @@ def test_voltage_by_hand() -> None:
 
 def test_cubic_is_the_papers() -> None:
     assert Cubic().energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(1e-27 * 1e9 * AT_HZ**2)
-
-
-@pytest.mark.parametrize("points", ["interpolated", "discrete"])
-@pytest.mark.parametrize("leakage_w", [None, 0.0, 0.05, 3.0])
-def test_every_form_of_the_voltage_law_keeps_the_contract(points, leakage_w) -> None:
-    results = check(Voltage(points=points, leakage_w=leakage_w))
-    assert [result.problem for result in results if not result.ok] == []
 
 
 def test_profiles_are_those_of_real_cores() -> None:

@@ -40,11 +40,6 @@ def test_computing_dominates_energy_a_hundred_to_one() -> None:
     assert 50 < computing / (of.received_power_w * of.surrogate_time_s(2)) < 200
 
 
-def test_powers() -> None:
-    assert physics.watts(28.0) == pytest.approx(0.630957, rel=1e-6)
-    assert physics.watts(0.0) == pytest.approx(1e-3)
-
-
 @given(
     n=st.integers(1, 1000),
     power=st.floats(1e-9, 1e3),

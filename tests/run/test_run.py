@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import odd_plugins as odd
 import polars as pl
 import pytest
 from builders import small
@@ -25,6 +26,7 @@ from stopped import goes_on_bit_for_bit, stop_in
 import feelstream as fs
 from feelstream.columns import FORMAT
 from feelstream.errors import RunError
+from feelstream.experiment.replaying import replay
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
 from feelstream.run.manifest import Manifest
@@ -83,11 +85,31 @@ def test_rows_without_a_checkpoint_do_not_count(tmp_path: Path) -> None:
     assert alone.rounds["round"].to_list() == list(range(1, 9))
 
 
-@pytest.mark.parametrize("engine", ["native", "torch"])
-def test_the_model_survives_a_stop(engine: str, tmp_path: Path) -> None:
-    if engine == "torch":
+EVALUATORS = str(SUPPORT.parents[1] / "examples" / "my_evaluator.py")
+# What there is to keep of a run that learns, beside what `feelstream check` stores and reads of each plug-in.
+STOPPED = {
+    "torch": ("learning.engine=torch", "learning.lr=0.1"),
+    "momentum, optimiser, faults": (
+        "learning.engine=native", "learning.local.momentum=0.9", "learning.local.keep=momentum",
+        "learning.server.kind=smoothed", "learning.server.inner.kind=fedadam", "world.faults.kind=markov",
+    ),
+    "own": (
+        "learning.engine=native", f"learning.local.kind={odd.FILE}:Sleepy", f"learning.server.kind={odd.FILE}:Duel",
+        "learning.eval_every=3", f'learning.evaluators=["test", "classes", "{EVALUATORS}:Records", "{EVALUATORS}:gap"]',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", STOPPED)
+def test_a_run_that_learns_goes_on_verifies_and_repeats(kept: str, tmp_path: Path) -> None:
+    if kept == "torch":
         pytest.importorskip("torch")
-    goes_on_bit_for_bit(tmp_path, small(f"learning.engine={engine}", "learning.lr=0.1", "learning.steps=3"), at=6)
+    whole = goes_on_bit_for_bit(tmp_path, small(*STOPPED[kept]), at=5)
+    report = fs.verify(whole)
+    assert report.ok, str(report)
+    assert replay(whole).ok
+    for which in ("server update", "local training"):
+        assert (f"what the user's own {which} does" in report.not_checked) == (kept == "own")
 
 
 @pytest.mark.parametrize("level", ["full", "rounds"])

@@ -69,8 +69,21 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ),
     (("data.partition.kind=minority", "data.partition.share=0.01"), "data.partition.share = .* is 0 devices"),
     (("data.partition.kind=minority", "data.partition.share=0.99"), "data.partition.share = .* is 6 devices"),
+    (("data.partition.kind=minority", "data.samples=6"), "data.partition.labels.*no samples of them"),
+    (
+        ("data.partition.kind=minority", f"data.partition.labels={list(range(10))}"),
+        "data.partition.labels.*only samples of them",
+    ),
     (("data.buffer.kind=reservoir", "data.buffer.capacity=true"), "data.buffer.capacity: must be a whole number"),
     (("data.arrivals.kind=poisson", "data.arrivals.rate='5'"), "data.arrivals.rate: must be a number"),
+    (("learning.local.nesterov=true",), "learning.local.nesterov: must be false where momentum = 0"),
+    (("learning.local.keep=momentum",), "learning.local.keep: must not be momentum where momentum = 0"),
+    (
+        ("learning.local.keep=scaffold", "learning.local.prox=0.1"),
+        "learning.local.keep: scaffold goes with plain SGD",
+    ),
+    (("learning.local.schedule=line",), "learning.local.schedule: must be 'constant', 'step', 'cosine' or 'inverse'"),
+    (("cpu.cycles=auto", "learning.local.epochs=1"), "cpu.cycles: auto needs learning.local with a number of steps"),
     *((((f"{field}=x\udcff"),), field) for field in ("data.dataset", "policy.name", "policy.metric", "policy.V")),
 ]
 

@@ -31,6 +31,9 @@ from feelstream.errors import ScenarioError
 from feelstream.learning.contract import Training
 from feelstream.learning.local import Cohort, Sgd
 from feelstream.learning.server import FedAvg
+from feelstream.learning.server.base import Median, Remembered, TrimmedMean
+from feelstream.learning.server.fedopt import FedAdam
+from feelstream.learning.server.wrappers import Gaussian, Limited, Quantise, Smoothed, TopK
 from feelstream.model.energy import Cpus, Cubic, EnergyLaw, Voltage
 from feelstream.model.system import AsSettings, CostRule, RoundCosts
 from feelstream.policies import POLICIES
@@ -63,8 +66,21 @@ def test_ours_keep_the_contract(kind: str, name: str, tmp_path: Path) -> None:
     assert [result.problem for result in results if not result.ok] == []
 
 
-@pytest.mark.parametrize("plugin", [*odd.BUFFERS, *odd.ARRIVALS, *odd.OTHERS], ids=lambda each: type(each).__name__)
-def test_odd_ones_keep_the_contract(plugin: Any) -> None:
+# Ours in other forms than by default: what they remember, leave out or draw differs.
+FORMS = [
+    *(Voltage(points="discrete", leakage_w=leakage_w) for leakage_w in (None, 0.0, 3.0)),
+    *(Voltage(leakage_w=leakage_w) for leakage_w in (0.0, 0.05)),
+    *(Sgd(keep="scaffold", lr=0.1), Sgd(keep="momentum", momentum=0.9), Sgd(epochs=2, sampling="epoch", prox=0.1)),
+    Sgd(epochs=1, clip=0.5, schedule="cosine", weight_decay=0.01),
+    Gaussian(clip=1.0, noise=0.5, inner=FedAdam()),
+    *(TopK(inner=Quantise(inner=Median())), Quantise(bits_each=2), TrimmedMean(trim=0.0), Remembered(discount=1.0)),
+    Smoothed(inner=Limited(inner=Remembered())),
+]
+LAWFUL = [*odd.BUFFERS, *odd.ARRIVALS, *odd.OTHERS, *FORMS]
+
+
+@pytest.mark.parametrize("plugin", LAWFUL, ids=lambda each: type(each).__name__)
+def test_odd_ones_and_other_forms_of_ours_keep_the_contract(plugin: Any) -> None:
     assert [result.problem for result in check(plugin) if not result.ok] == []
 
 

@@ -92,7 +92,8 @@ class TestOwn:
         one = datasets.load(write(tmp_path / "a.npz", arrays)).digest
         np.savez_compressed(tmp_path / "b.npz", **arrays)  # pyright: ignore[reportArgumentType]
         assert datasets.load(str(tmp_path / "b.npz")).digest == one
-        assert datasets.load(write(tmp_path / "c.npz", arrays | {"y_test": np.array([0, 1, 2, 0])})).digest != one
+        for other in ({"y_test": np.array([0, 1, 2, 0])}, {"round_test": np.array([1, 1, 2, 2])}):
+            assert datasets.load(write(tmp_path / "c.npz", arrays | other)).digest != one
 
     @pytest.mark.parametrize(
         ("changes", "sentence"),
@@ -126,6 +127,9 @@ class TestOwn:
             ({"time_train": np.full(12, -1.0)}, "every time in time_train must be a finite number"),
             ({"time_train": np.full(12, np.inf)}, "every time in time_train must be a finite number"),
             ({"time_train": np.full(12, "now")}, "time_train is <U3"),
+            ({"round_test": np.full(4, 2)}, "round_test begins with round 2; it must begin with round 1"),
+            ({"round_test": np.ones(3, int)}, r"must be integers, shape \(4,\)"),
+            ({"round_test": np.ones(4)}, "round_test is float64"),
         ],
     )
     def test_refuses(self, changes: dict[str, object], sentence: str, tmp_path: Path) -> None:

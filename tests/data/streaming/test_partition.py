@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
-from feelstream.errors import ScenarioError
 
 
 def split(partition: Partition, labels: np.ndarray, devices: int, classes: int = 10, seed: int = 0) -> np.ndarray:
@@ -115,9 +114,3 @@ def test_dirichlet_proportions_have_the_moments_of_the_law(alpha: float) -> None
     second = (counts * (counts - 1.0)).mean() / (size * (size - 1))
     assert second == pytest.approx((alpha + 1) / (classes * (classes * alpha + 1)), rel=0.05)
     assert counts.mean(axis=0) == pytest.approx(np.full(classes, size / classes))
-
-
-@pytest.mark.parametrize(("labels", "says"), [((8,), "no samples of them"), ((0, 1, 2), "only samples of them")])
-def test_a_minority_must_leave_labels_to_the_others(labels: tuple[int, ...], says: str) -> None:
-    with pytest.raises(ScenarioError, match=rf"^data\.partition\.labels.*{says}"):
-        split(Minority(labels=labels), np.arange(100) % 3, 10)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from builders import devices_of
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import series_of_five
 from streams import held_by_round, stream_of
 
 import feelstream as fs
-from feelstream.data.datasets import load
 from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.partition import Natural
 from feelstream.data.streaming.processes import RecordedArrivals, Uniform
-from feelstream.errors import DataError, ScenarioError
-from feelstream.loop.simulation import Simulation
+from feelstream.errors import ScenarioError
 from feelstream.run import simulate_in
 
 ROUNDS, ROUND_S = 6, 2.0
@@ -114,41 +112,10 @@ def test_a_natural_stream_is_learned_and_verifies(policy: str, tmp_path: Path) -
 def test_many_classes_are_scheduled_and_learned(tmp_path: Path) -> None:
     """Beyond 256 classes labels take two bytes; counts must not wrap."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(0, 4, (300, 20))
     labels = np.arange(3000) % 300
-    x = centres[labels] + rng.normal(size=(3000, 20))
+    x = rng.normal(0, 4, (300, 20))[labels] + rng.normal(size=(3000, 20))
     np.savez(tmp_path / "m.npz", x_train=x, y_train=labels, x_test=x[:600], y_test=labels[:600])
-    overrides = [
-        f"data.dataset={tmp_path / 'm.npz'}",
-        "learning.model=softmax",
-        "learning.lr=1.0",
-        "trace.level=rounds",
-    ]
-    scenario = fs.preset("tiny", [*overrides, "learning.steps=200", "policy.size=5", "data.arrivals.kind=uniform"])
-    data = load(str(tmp_path / "m.npz"))
-    simulation = Simulation(scenario, 0, data, None)
-    for _ in range(10):
-        simulation.step()
-    stream = simulation.world.stream
-    assert stream.stored_labels.sum(axis=0).tolist() == [10] * 300
-    assert fs.simulate(scenario).rounds["accuracy"][-1] > 0.5  # chance is 0.003
-
-
-@pytest.mark.slow
-@pytest.mark.fetched
-def test_har(tmp_path: Path) -> None:
-    """People as they move: most samples of a person have the label of the one before, and it can be learned."""
-    try:
-        data = load("hapt")
-    except DataError as problem:
-        pytest.skip(f"hapt cannot be fetched here: {problem}")
-    owner = data.recording.owner
-    assert owner is not None
-    stays = [np.mean(data.train_labels[owner == k][1:] == data.train_labels[owner == k][:-1]) for k in range(30)]
-    assert min(stays) > 0.8
-    run = simulate_in(tmp_path / "run", fs.preset("har", ["learning.eval_every=30"]))
-    accuracy = run.rounds["accuracy"][-1]
-    assert accuracy is not None
-    assert math.isfinite(accuracy)
-    assert accuracy > 0.7  # six activities; 0.86, 0.87 and 0.89 with the seeds 0, 1 and 2
-    assert fs.verify(tmp_path / "run").ok
+    own = [f"data.dataset={tmp_path / 'm.npz'}", "data.arrivals.kind=uniform", "data.fresh=per_round"]
+    run = fs.simulate(fs.preset("tiny", [*own, "learning.lr=1.0", "learning.steps=200", "policy.size=5"]))
+    assert devices_of(run)["fresh_labels"].to_numpy().sum().tolist() == [10] * 300
+    assert run.rounds["accuracy"][-1] > 0.5  # chance is 0.003

@@ -1,4 +1,4 @@
-"""Local SGD as a scenario asks for it: schedules, mini-batches, what devices keep, and how runs go on."""
+"""Local training as a scenario asks for it: SGD's schedules, mini-batches and what devices keep; a user's function."""
 
 from __future__ import annotations
 
@@ -9,31 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
-from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.data.datasets import assembled
-from feelstream.errors import EngineError, ScenarioError
-from feelstream.experiment.replaying import replay
+from feelstream.errors import EngineError, FeelstreamError, ScenarioError
 from feelstream.learning.contract import ABSENT, Learner
 from feelstream.learning.local import Cohort, Schedule, Sgd, rows_of, with_rows
 from feelstream.learning.models import Dense, Model
 from feelstream.learning.native import NativeLearner
-from feelstream.testing import check
-from feelstream.verification import verify
-
-LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.batch=8")
-KINDS = {
-    "momentum": ("learning.local.momentum=0.9", "learning.local.keep=momentum"),
-    "scaffold": ("learning.local.keep=scaffold", "learning.local.lr=0.1"),
-    "fedprox in epochs": (
-        "learning.local.prox=0.1", "learning.local.epochs=1", "learning.local.sampling=epoch", "policy.name=oort",
-    ),
-    "all of it": (
-        "learning.local.nesterov=true", "learning.local.momentum=0.5", "learning.local.weight_decay=1e-3",
-        "learning.local.clip=1.0", "learning.local.schedule=cosine",
-    ),
-}  # fmt: skip
+from feelstream.testing.kinds import named
+from feelstream.testing.player import check_kind
 
 
 @lru_cache
@@ -67,21 +52,6 @@ def test_the_old_names_are_read_as_the_new_ones() -> None:
     assert fs.Scenario.of({"learning": fields}) == fs.Scenario.of({"learning": {"local": fields}})
     with pytest.raises(ScenarioError, match=r"learning\.lr: is learning\.local\.lr, which is given too"):
         fs.Scenario.of({"learning": {"lr": 0.1, "local": {"lr": 0.1}}})
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"nesterov": True}, r"learning\.local\.nesterov: must be false where momentum = 0"),
-        ({"keep": "momentum"}, r"learning\.local\.keep: must not be momentum where momentum = 0"),
-        ({"keep": "scaffold", "prox": 0.1}, r"learning\.local\.keep: scaffold goes with plain SGD"),
-        ({"momentum": 1.0}, r"learning\.local\.momentum: must be less than 1, not 1\.0"),
-        ({"schedule": "line"}, r"learning\.local\.schedule: must be 'constant', 'step', 'cosine' or 'inverse'"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ScenarioError, match=sentence):
-        fs.Scenario.of({"learning": {"local": settings}})
 
 
 @pytest.mark.parametrize("schedule", ["step", "cosine", "inverse"])
@@ -177,27 +147,78 @@ def test_scaffold_is_its_algorithm() -> None:
         theta = (theta + training.updates[sent].sum(axis=0) / 3).astype(np.float32)
 
 
-def test_what_a_run_cannot_do_is_a_sentence() -> None:
-    with pytest.raises(EngineError, match=r"learning\.local\.lr"):
-        fs.simulate(small(*LEARNING, "learning.local.lr=3e38"))
-    with pytest.raises(ScenarioError, match=r"cpu\.cycles: auto needs learning\.local with a number of steps"):
-        fs.simulate(small("cpu.cycles=auto", "learning.local.epochs=1"))
+OWN = """
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+def plain(module, sampler, round, state, generator, lr):
+    weights = list(module.parameters())
+    for inputs, labels in sampler:
+        losses = cross_entropy(module(inputs), labels, reduction="none")
+        sampler.report(losses)
+        gradients = torch.autograd.grad(losses.mean(), weights)
+        with torch.no_grad():
+            for weight, gradient in zip(weights, gradients):
+                weight -= lr * gradient
+
+def shaky(module, sampler, round, state, generator):
+    noise = float(torch.rand(1, generator=generator)) + float(torch.rand(1))
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight += noise * 1e-3
+    return {"rounds": state.get("rounds", np.zeros(0)).tolist() and state["rounds"] or np.array([round])}
+
+def forgetful(module, sampler, round, state, generator):
+    return [1]
+
+def broken(module, sampler, round, state, generator):
+    raise RuntimeError("no such luck")
+
+def short(module, sampler):
+    pass
+"""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(kind: str, tmp_path: Path) -> None:
-    whole = goes_on_bit_for_bit(tmp_path, small(*LEARNING, *KINDS[kind]), at=5)
-    assert verify(whole).ok
-    assert replay(whole).ok
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    pytest.importorskip("torch")
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    return path
+
+
+def learning(*more: str) -> fs.Scenario:
+    return small("learning.engine=torch", "learning.local.steps=3", "learning.local.batch=8", *more)
+
+
+def test_a_function_that_does_what_sgd_does_gives_its_model(own: Path) -> None:
+    ours, theirs = fs.simulate(learning()), fs.simulate(learning(f"learning.local.kind={own}:plain"))
+    np.testing.assert_allclose(theirs.model().theta, ours.model().theta, rtol=1e-5, atol=1e-7)
+    assert theirs.rounds["scheduled"].equals(ours.rounds["scheduled"])
+
+
+def test_auto_takes_the_torch_engine_and_native_is_refused(own: Path) -> None:
+    kind = f"learning.local.kind={own}:plain"
+    assert fs.simulate(small("learning.engine=auto", kind, "system.rounds=1")).manifest.engine["name"] == "torch"
+    with pytest.raises(EngineError, match=r"learning\.engine: '.*own\.py:plain' of learning\.local trains nn\.Modules"):
+        fs.simulate(small("learning.engine=native", kind))
 
 
 @pytest.mark.parametrize(
-    "local",
+    ("name", "sentence"),
     [
-        Sgd(keep="scaffold", lr=0.1), Sgd(keep="momentum", momentum=0.9), Sgd(epochs=2, sampling="epoch", prox=0.1),
-        Sgd(epochs=1, clip=0.5, schedule="cosine", weight_decay=0.01),
+        ("forgetful", r"'.*own\.py:forgetful' must return a dictionary of arrays, or nothing, for device \d"),
+        ("broken", r"'.*own\.py:broken' failed for device \d in round \d: .*no such luck .*own\.py, line 27"),
+        ("short", r"learning\.local\.kind: '.*short' must take five arguments"),
     ],
-    ids=lambda each: each.keep,
-)  # fmt: skip
-def test_every_way_keeps_the_contract(local: Sgd) -> None:
-    assert [result.problem for result in check(local) if not result.ok] == []
+)
+def test_what_a_function_does_wrong_becomes_a_sentence(name: str, sentence: str, own: Path) -> None:
+    with pytest.raises(FeelstreamError, match=sentence):
+        fs.simulate(learning(f"learning.local.kind={own}:{name}"))
+
+
+@pytest.mark.parametrize("name", ["plain", "shaky"])
+def test_functions_keep_the_contract(name: str, own: Path) -> None:
+    results = check_kind(*named(f"{own}:{name}", "local_training"))
+    assert [result.problem for result in results if not result.ok] == []

@@ -10,19 +10,14 @@ import numpy as np
 import pytest
 from builders import observation, small, system
 from numpy.typing import NDArray
-from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
-from feelstream.errors import EngineError, FeelstreamError, ScenarioError
-from feelstream.experiment.replaying import replay
+from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.server import ServerUpdate, UpdateContext
 from feelstream.learning.server.base import Equal, FedAvg, InverseProbability, Median, Remembered, TrimmedMean, weighted
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from feelstream.learning.server.wrappers import Gaussian, Limited, Quantise, Smoothed, TopK
 from feelstream.policies.random import Random
-from feelstream.run import simulate_in
-from feelstream.testing import check
-from feelstream.verification import verify
 
 LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.batch=8", "policy.size=3")
 Updates = NDArray[np.float32]
@@ -184,60 +179,9 @@ def test_top_k_sends_the_largest_and_keeps_the_rest_for_the_next_time() -> None:
     assert forgets.changed(updates, context([1]), {}, np.random.default_rng(0))[1] == {}
 
 
-WAYS = {
-    "fedadam": ("learning.server.kind=fedadam", "learning.server.eta=0.05"),
-    "noise around momentum": (
-        "learning.server.kind=gaussian", "learning.server.clip=1.0", "learning.server.noise=0.01",
-        'learning.server.inner={kind = "fedavgm", server_momentum = 0.5}',
-    ),
-    "top_k": ("learning.server.kind=top_k",),
-    "remembered, smoothed": ("learning.server.kind=smoothed", "learning.server.inner.kind=remembered"),
-    "limited": (
-        "learning.server.kind=smoothed", 'learning.server.inner={kind = "limited", inner = {kind = "remembered"}}',
-    ),
-    "inverse": ("learning.server.kind=inverse_probability", "policy.name=random"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(way: str, tmp_path: Path) -> None:
-    scenario = small(*LEARNING, *WAYS[way])
-    whole = goes_on_bit_for_bit(tmp_path, scenario, at=5)
-    assert verify(whole).ok
-    assert replay(whole).ok
-    assert fs.read(whole).scenario == scenario
-
-
 def test_a_rate_of_the_server_that_is_too_high_is_named() -> None:
     with pytest.raises(EngineError, match=r"learning\.server\.eta: training diverged in round \d with 1e\+39"):
         fs.simulate(small(*LEARNING, "learning.server.kind=fedadam", "learning.server.eta=1e39"))
-
-
-def test_one_of_ones_own_is_run_and_named_where_it_fails(tmp_path: Path) -> None:
-    """tests/test_contracts.py tries all else that one may do wrong."""
-    file = tmp_path / "own.py"
-    file.write_text(
-        "from feelstream.learning.server import ServerUpdate\n"
-        "class First(ServerUpdate):\n"
-        "    def step(self, theta, updates, context, state, rng):\n        return theta + updates[0], state\n"
-        "class Late(First):\n    def init(self, parameters):\n        return {'v': 1 / 0}\n"
-    )
-    simulate_in(tmp_path / "run", small(*LEARNING, f"learning.server.kind={file}:First"))
-    assert "what the user's own server update does" in verify(tmp_path / "run").not_checked
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed before the first round: .*line 7"):
-        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Late"))
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        Gaussian(clip=1.0, noise=0.5, inner=FedAdam()), TopK(inner=Quantise(inner=Median())), Quantise(bits_each=2),
-        TrimmedMean(trim=0.0), Remembered(discount=1.0),
-    ],
-    ids=lambda each: each.plugin_name(),
-)  # fmt: skip
-def test_every_way_keeps_the_contract(server: ServerUpdate) -> None:
-    assert [result.problem for result in check(server) if not result.ok] == []
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (40, 21_841), (3, 2**17 + 1), (2**18 + 1, 3), (70_000, 5), (20, 1)])
