@@ -14,11 +14,17 @@ from feelstream.studies.pages import DOCS_DPI
 from feelstream_studies import tables
 from feelstream_studies.hu2023 import reproduction
 from feelstream_studies.leaderboard import page as leaderboard
+from feelstream_studies.silicon import page as silicon
 from feelstream_studies.within_budget import page as within_budget
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
-PAGES = {"reproduction": reproduction, "within-budget-results": within_budget, "leaderboard": leaderboard}
+PAGES = {
+    "reproduction": reproduction,
+    "within-budget-results": within_budget,
+    "leaderboard": leaderboard,
+    "silicon": silicon,
+}
 
 
 def main() -> None:

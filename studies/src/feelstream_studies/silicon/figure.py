@@ -28,7 +28,7 @@ def figure_of(savings: pl.DataFrame) -> Figure:
                 )  # fmt: skip
             axes.axhline(0.0, color="#5C6670", linewidth=0.6)
             axes.set_title(scenario, loc="left", pad=4)
-            axes.set_xticks(range(len(LAWS)), [law.replace(OWN_RANGE, "\n(own range)") for law in LAWS], rotation=30)
+            axes.set_xticks(range(len(LAWS)), [law.replace(OWN_RANGE, "\n(own range)") for law in LAWS])
         grid[0].set_ylabel("Energy saved per update\nagainst random scheduling (%)")
         legend_below(figure, list(grid), grow=False)
     return figure
