@@ -53,5 +53,5 @@ def learned_results(tmp_path_factory) -> Results:
 @pytest.fixture(scope="session")
 def paper_output(paper_results, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("output")
-    reporting.write(paper_results, out, docs=out / "docs")
+    reporting.write(paper_results, out)
     return out

@@ -226,18 +226,15 @@ def pareto_front(cost: ArrayLike, gain: ArrayLike) -> np.ndarray:
     return np.logical_not((no_worse & better).any(axis=0))
 
 
-Span = Literal["final", "mean", "early", "late", "late_quarter", "late_half", "end"]
+Span = Literal["final", "mean", "early", "late", "end"]
 
 SPANS: dict[Span, str] = {
     "final": "after the last round",
     "mean": "mean over the rounds (area under the curve)",
     "early": "mean over the first third",
     "late": "mean over the last third",
-    "late_quarter": "mean over the last quarter",
-    "late_half": "mean over the last half",
     "end": "mean over the last tenth",
 }
-_LATE: dict[str, tuple[int, int]] = {"late": (3, 2), "late_quarter": (4, 3), "late_half": (2, 1), "end": (10, 9)}
 
 
 @dataclass(frozen=True)
@@ -251,9 +248,8 @@ class Series:
     def over(self, span: Span) -> dict[int, float]:
         """The number of each seed: the last value, or the mean over a part of the run.
 
-        With T the last round: early is rounds ≤ T/3, late is rounds > 2T/3 (a quarter: > 3T/4, half: > T/2), end is
-        rounds > 9T/10. A part in which no round was evaluated takes the evaluated round nearest to it; the last one
-        always is.
+        With T the last round: early is rounds ≤ T/3, late is rounds > 2T/3, end is rounds > 9T/10. A part in which no
+        round was evaluated takes the evaluated round nearest to it; the last one always is.
         """
         last = self.rounds[-1]
         if span == "final":
@@ -264,8 +260,7 @@ class Series:
             part = self.rounds * 3 <= last
             part = part if part.any() else self.rounds == self.rounds[0]
         else:
-            whole, before = _LATE[span]
-            part = self.rounds * whole > before * last
+            part = self.rounds * 3 > 2 * last if span == "late" else self.rounds * 10 > 9 * last
         means = self.values[:, part].mean(axis=1)
         return dict(zip(self.seeds, means.tolist(), strict=True))
 

@@ -1,15 +1,17 @@
-"""The report of a reproduction, and its page for the docs."""
+"""The report of a reproduction, and what is told of empty slots."""
 
 from __future__ import annotations
 
 import json
-import re
 
+import numpy as np
+import polars as pl
 import pytest
 from report_page import Page
 
 from feelstream.errors import RunError
 from feelstream.studies import reporting
+from feelstream_studies.hu2023.page import empty_share, mean_empty
 
 
 def test_the_paper_report_has_claims_settings_and_the_command(paper_output):
@@ -26,16 +28,19 @@ def test_the_paper_report_has_claims_settings_and_the_command(paper_output):
     assert not (paper_output / "figures" / "fig1a.pdf").exists()  # no accuracy, no panel
 
 
-def test_the_docs_page_is_dated_and_shows_what_it_wrote(paper_output):
-    text = (paper_output / "docs" / "reproduced.md").read_text(encoding="utf-8")
-    assert re.search(r"Runs of \d{4}-\d\d-\d\d, 3 seeds", text)
-    for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
-        assert (paper_output / "docs" / picture).stat().st_size < 200_000
-    rows = [line for line in text.splitlines() if line.startswith("| 1")]
-    assert len(rows) == 4
-    assert all(row.count(" | ") == 7 for row in rows)
+def test_only_scheduled_devices_count_as_slots():
+    devices = pl.DataFrame({"stored": [0, 5, 0, 0, 7], "scheduled": [True, True, False, True, True]})
+    assert empty_share(devices) == pytest.approx(0.5)
+    assert empty_share(devices.filter(~pl.col("scheduled"))) is None
 
 
-def test_only_a_study_writes_docs(learned_results, tmp_path):
+def test_what_is_told_counts_the_empty_slots_of_random_alone(paper_results):
+    runs = [paper_results.run(arm, seed) for arm, seed in paper_results.finished if "random" in arm]
+    slots = [run.devices.filter("scheduled")["stored"].to_numpy() for run in runs]
+    assert mean_empty(paper_results) == pytest.approx(np.mean([np.mean(stored == 0) for stored in slots]))
+
+
+@pytest.mark.parametrize("which", ["learned_results", "paper_results"])
+def test_only_a_study_that_has_a_page_writes_docs(which, request, tmp_path):
     with pytest.raises(RunError, match="no study that writes a page"):
-        reporting.write(learned_results, tmp_path, docs=tmp_path / "docs")
+        reporting.write(request.getfixturevalue(which), tmp_path, docs=tmp_path / "docs")

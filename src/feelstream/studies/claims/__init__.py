@@ -15,9 +15,9 @@ from feelstream.studies.claims.claim import (
     lead,
     share_saved,
 )
-from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict, chance, judged, one_run, ours, verdict
+from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict, chance, judged, one_run, ours
 
 __all__ = [
     "EXPLAINED", "Ahead", "Claim", "Effects", "Evidence", "Finding", "Measured", "NotBehind", "PerSeed", "Published",
-    "Verdict", "chance", "judged", "lead", "one_run", "ours", "share_saved", "verdict",
+    "Verdict", "chance", "judged", "lead", "one_run", "ours", "share_saved",
 ]  # fmt: skip

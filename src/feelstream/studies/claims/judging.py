@@ -176,10 +176,3 @@ def chance(p: float | None) -> str:
     if p is None:
         return "–"
     return "< 0.0001" if p < 1e-4 else significant(p, 2)
-
-
-def verdict(finding: Finding) -> str:
-    also = ""
-    if isinstance(finding.claim.test, NotBehind) and finding.verdict is Verdict.REPRODUCED:
-        also = ", and higher" if finding.higher else ", not shown to be higher"
-    return f"{finding.verdict}{also}{' †' if finding.claim.fitted else ''}"

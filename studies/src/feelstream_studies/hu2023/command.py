@@ -48,13 +48,10 @@ def reproduce(
     workers: WorkersOption = None,
     dask: DaskOption = None,
     overrides: SetOption = None,
-    docs: Annotated[
-        Path | None, typer.Option("--docs", metavar="DIR", help="Also write reproduced.md and its figures there.")
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce the paper's figures: runs, panels, curves, claims and a report."""
     specification = paper.LITERAL if presets is Presets.LITERAL else ()
     plan = paper.plan(figure, range(seed_start, seed_start + seeds), overrides or (), specification)
     results = play(plan, directory, workers, dask)
-    report(results, directory, docs, as_json)
+    report(results, directory, as_json=as_json)

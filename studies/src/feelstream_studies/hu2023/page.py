@@ -1,37 +1,20 @@
-"""What the report of a reproduction shows, the paper's figures and claims, and its page of the docs, reproduced.md."""
+"""What the report of a reproduction shows: the paper's figures and claims, and what the terminal says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import polars as pl
 
-from feelstream.studies.claims import (
-    EXPLAINED,
-    Finding,
-    Verdict,
-    chance,
-    judged,
-    one_run,
-    ours,
-    verdict,
-)
-from feelstream.studies.pages import Page, by_panel, markdown, origin, panel_figures, write_page
+from feelstream.studies.claims import Finding
+from feelstream.studies.pages import Page, by_panel
 from feelstream.studies.plans import Scenario
 from feelstream.studies.results import Results
 from feelstream_studies.hu2023 import paper
-from feelstream_studies.hu2023.claims import all_claims, remaining_claims
-from feelstream_studies.hu2023.conclusion import conclusion, mean_empty
+from feelstream_studies.hu2023.claims import all_claims
 from feelstream_studies.hu2023.one_screen import told
 
-OUT = "results/paper"
 FITTED = "used to choose T and σ, therefore no evidence"
 ELIGIBLE = {"any": "any device, whether or not it holds data", "with_data": "only devices that hold data"}
 FRESH = {"per_round": "what arrived in this round", "since_use": "what arrived since the device was last used"}
-DISCUSSED = {
-    Verdict.FAILED: "Not reproduced",
-    Verdict.DIRECTION: "Same direction, other size",
-    Verdict.OPEN: "Undecided",
-}
 
 
 def page(results: Results) -> Page | None:
@@ -53,8 +36,7 @@ def page(results: Results) -> Page | None:
         fitted=FITTED,
         caveat=caveat,
         facts={"changed_from_the_paper_presets": changes},
-        docs=write_docs,
-        told=lambda findings: told(findings, mean_empty(results, paper.random)),
+        told=lambda findings: told(findings, mean_empty(results)),
     )
 
 
@@ -74,27 +56,15 @@ def caveat(finding: Finding) -> str:
     return f"The paper does not state its settings in full; these runs have {settings(finding.scenario)}."
 
 
-def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
-    """Write reproduced.md and the figures it shows."""
-    figures, rounds = paper.figures_of(results.plan), results.rounds()
-    pictures = {name: picture for name, picture in panel_figures(figures, rounds) if name in paper.FIGURES}
-    text = markdown(
-        "feelstream_studies.hu2023/page.md.j2",
-        conclusion=conclusion(results, findings),
-        made=origin(results, command=paper.command(results.plan)),
-        out=OUT,
-        seeds=len(results.plan.seeds),
-        figures=[figure for figure in figures if figure.key in pictures],
-        findings=findings,
-        left=judged(results.plan, rounds, remaining_claims()),
-        explained=EXPLAINED,
-        why_fitted=FITTED,
-        headings=DISCUSSED,
-        settings=settings(results.plan.arms[0].scenario),
-        changes=paper.changes(results.plan),
-        chance=chance,
-        one_run=one_run,
-        ours=ours,
-        verdict=verdict,
-    )
-    return write_page(directory, "reproduced", text, pictures)
+def mean_empty(results: Results) -> float | None:
+    """The mean of `empty_share` over random's runs of figure 1 whose device tables were kept."""
+    labels = {paper.random(setting, n) for setting in ("iid", "3digit") for n in paper.SIZES}
+    tables = [results.devices(*run, ("stored", "scheduled")) for run in results.finished if run[0] in labels]
+    shares = [share for table in tables if table is not None and (share := empty_share(table)) is not None]
+    return sum(shares) / len(shares) if shares else None
+
+
+def empty_share(devices: pl.DataFrame) -> float | None:
+    """Σ_t |{k ∈ Π*(t) : S_k(t) = ∅}| / Σ_t |Π*(t)| from a run's device table; None where nobody was scheduled."""
+    slots = devices.filter("scheduled")
+    return float((slots["stored"] == 0).mean()) if len(slots) else None  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.studies.claims import Ahead, Claim, Effects, Measured, NotBehind, PerSeed, lead
-from feelstream.studies.results import SPANS, Span
+from feelstream.studies.results import SPANS
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import quotes
 from feelstream_studies.hu2023.claims.resampling import averaged
@@ -44,7 +44,7 @@ def early_claims() -> Iterable[Claim]:
         )
 
 
-def late_claims(span: Span = "late") -> Iterable[Claim]:
+def late_claims() -> Iterable[Claim]:
     for panel in ("2a", "2b"):
         setting = SETTINGS[panel]
         combined, amount, own = (reproduce.metric(setting, name) for name in reproduce.METRICS)
@@ -53,11 +53,11 @@ def late_claims(span: Span = "late") -> Iterable[Claim]:
             panel=panel,
             statement=f"{reproduce.IN_WORDS[setting]}: dissimilarity alone as accurate as both others late",
             paper="similar and even higher",
-            measure=f"accuracy, lead of dissimilarity over amount and over combined, {SPANS[span]}",
+            measure=f"accuracy, lead of dissimilarity over amount and over combined, {SPANS['late']}",
             unit="pp",
             test=NotBehind(MARGIN, "pp"),
             arms=(own, amount, combined),
-            effects=lead(own, {"amount": amount, "combined": combined}, "accuracy", span),
+            effects=lead(own, {"amount": amount, "combined": combined}, "accuracy", "late"),
             quote=quotes.LATE,
         )
 
@@ -115,12 +115,12 @@ def gap_claims() -> Iterable[Claim]:
     )
 
 
-def clearer_claims(span: Span = "late") -> Iterable[Claim]:
+def clearer_claims() -> Iterable[Claim]:
     amount, own, uniform_amount, uniform_own = _arms()
 
     def effects(measured: Measured) -> Effects | None:
-        before = measured.lead(own, amount, "loss", span)
-        after = measured.lead(uniform_own, uniform_amount, "loss", span)
+        before = measured.lead(own, amount, "loss", "late")
+        after = measured.lead(uniform_own, uniform_amount, "loss", "late")
         return None if before is None or after is None else {"truncated-normal arrivals": _minus(after, before)}
 
     yield Claim(
@@ -129,7 +129,7 @@ def clearer_claims(span: Span = "late") -> Iterable[Claim]:
         statement="minority digits: the late gain of dissimilarity alone over amount alone is larger under uniform "
         "arrivals",
         paper="more clear",
-        measure=f"loss, lead of dissimilarity over amount, {SPANS[span]}, under uniform minus under truncated-normal "
+        measure=f"loss, lead of dissimilarity over amount, {SPANS['late']}, under uniform minus under truncated-normal "
         "arrivals",
         unit="nat",
         test=Ahead(),

@@ -20,7 +20,6 @@ from feelstream_studies.hu2023.claims.metrics import (
 )
 
 SAVINGS = {2: 16.0, 4: 35.0}  # %, by devices a round
-LATE: tuple[Span, ...] = ("late_quarter", "late", "late_half")  # what "later iterations" may mean
 
 
 def all_claims() -> list[Claim]:
@@ -38,16 +37,6 @@ def figure_claims() -> list[Claim]:
 def remaining_claims() -> list[Claim]:
     """Those on figure 1, with only devices eligible that hold data: what is left without random's empty slots."""
     return [*_accuracy(reproduce.with_data), *_saving(reproduce.with_data)]
-
-
-def energy_claims() -> list[Claim]:
-    """Those that need no learning."""
-    return list(_saving())
-
-
-def claims_of_late(span: Span) -> list[Claim]:
-    """Those that speak of later iterations, where these are the last third, or another part."""
-    return [*late_claims(span), *clearer_claims(span)]
 
 
 def _same(label: str) -> str:
