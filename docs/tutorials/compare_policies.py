@@ -30,7 +30,9 @@ found.table()
 # %%
 import polars as pl
 
-chosen = found.summary().filter(pl.col("quantity").is_in(["late_accuracy", "energy_j"]))
+chosen = found.summary(long=True).filter(
+    pl.col("quantity").is_in(["late_accuracy", "energy_j"])
+)
 chosen.select(
     "arm", "quantity", "mean", "difference", "difference_low", "difference_high", "verdict"
 )

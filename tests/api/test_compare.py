@@ -40,7 +40,7 @@ def test_policies_by_name_object_and_scenario(tmp_path: Path, threads: ThreadPoo
     assert found.failures == []
     assert found.results.plan.arm("lyapunov(V=0.2)").scenario == small("policy.V=0.2")
     assert repr(found) == f"Comparison(3 configurations, 2 seeds, in {tmp_path})"
-    summary = found.summary()
+    summary = found.summary(long=True)
     energy = summary.filter(arm="random", quantity="energy_j").row(0, named=True)
     alone = [fs.simulate(small("policy.name=random"), seed).rounds["energy_mean_cum_j"][-1] for seed in (0, 1)]
     assert energy["mean"] == pytest.approx(np.mean(alone))
@@ -194,12 +194,14 @@ def test_progress_in_a_notebook_is_one_line_that_is_replaced(monkeypatch: pytest
     shown: list[str] = []
 
     class Handle:
-        def update(self, line: object) -> None:
-            shown[-1] = repr(line)
+        def update(self, line: dict[str, str], raw: bool) -> None:
+            assert raw
+            shown[-1] = line["text/plain"]
 
-    def display(line: object, display_id: bool) -> Handle:
+    def display(line: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        assert raw
         assert display_id
-        shown.append(repr(line))
+        shown.append(line["text/plain"])
         return Handle()
 
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))  # type: ignore[arg-type]

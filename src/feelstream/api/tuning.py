@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from feelstream.api.arguments import check_places, scenario_of, seeds_of
-from feelstream.api.comparing import played
-from feelstream.api.comparison import Comparison, written
+from feelstream.api.comparing import Comparison, played, written
 from feelstream.display.quantities import QUANTITIES, counted
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning

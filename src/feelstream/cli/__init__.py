@@ -47,16 +47,13 @@ def main() -> None:
     except FeelstreamError as problem:
         if DEBUG in sys.argv:
             traceback.print_exception(problem)
-        _complain(sentence(problem))
-        sys.exit(2)
+        code = _complain(sentence(problem))
     except UsageError as problem:
-        if not problem.format_message().strip():  # no arguments at all: typer has shown the help
-            sys.exit(problem.exit_code)
-        _complain(usage_sentence(problem))
-        sys.exit(problem.exit_code)
+        code = problem.exit_code
+        if problem.format_message().strip():  # no arguments at all: typer has shown the help
+            _complain(usage_sentence(problem))
     except MemoryError:
-        _complain("there is not enough memory for this; make the scenario smaller")
-        sys.exit(2)
+        code = _complain("there is not enough memory for this; make the scenario smaller")
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OSError as problem:  # too many open files, a full disk behind standard output, …
@@ -93,8 +90,9 @@ def _give_up(why: str) -> NoReturn:
     os._exit(2)
 
 
-def _complain(why: str) -> None:
+def _complain(why: str) -> int:
     err.print(f"feelstream: {why}", style="red", soft_wrap=True)
+    return 2
 
 
 def _version(wanted: bool) -> None:

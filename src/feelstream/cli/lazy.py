@@ -10,8 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
-from feelstream.cli.usage import MEANT, OF_STUDIES, SWEEP
-from feelstream.errors import ScenarioError
 from feelstream.studies import Command, registry
 
 COMMANDS = {
@@ -56,16 +54,6 @@ class LazyGroup(TyperGroup):
             if args == ["--help"]:
                 typer.echo(ctx.get_help(), color=ctx.color)
                 ctx.exit()
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            if name in OF_STUDIES:
-                raise ScenarioError(f"the command '{name}' is not installed; it comes with {registry.APART}")
-            from feelstream.plugins import near_or_all  # with pydantic, which nothing else here needs
-
-            known = self.list_commands(ctx)
-            meant = f"did you mean '{MEANT[name]}'?" if name in MEANT else near_or_all(name, known)
-            meant = SWEEP if name == "sweep" else meant
-            raise ScenarioError(f"there is no command '{name}'; {meant}")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -8,32 +8,19 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from feelstream.terminal.common import (
-    JsonOption,
-    PolicyOption,
-    RoundsOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
-    ThreadsOption,
-    changes_of,
-    err,
-    hint,
-    next_command,
-    print_json,
-    typed,
-)
+from feelstream.terminal import common
+from feelstream.terminal.common import err, hint, next_command, print_json, typed
 
 app = typer.Typer()
 
 
 @app.command()
 def run(
-    scenario: ScenarioArgument,
-    policy: PolicyOption = None,
-    seed: SeedOption = 0,
-    rounds: RoundsOption = None,
-    overrides: SetOption = None,
+    scenario: common.ScenarioArgument,
+    policy: common.PolicyOption = None,
+    seed: common.SeedOption = 0,
+    rounds: common.RoundsOption = None,
+    overrides: common.SetOption = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,12 +32,12 @@ def run(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Run directory; an interrupted run in it resumes.")
     ] = None,
-    threads: ThreadsOption = None,
+    threads: common.ThreadsOption = None,
     log: Annotated[
         str | None, typer.Option("--log", metavar="tensorboard|mlflow|wandb", help="Log to this tracker too.")
     ] = None,
     log_dir: Annotated[Path, typer.Option("--log-dir", help="Where the tracker keeps its files.")] = Path("logs"),
-    as_json: JsonOption = False,
+    as_json: common.JsonOption = False,
 ) -> None:
     """Run one scenario and show the result."""
     with err.status(f"{escape(scenario)}, seed {seed}"):  # NumPy, Polars and all take half a second
@@ -60,7 +47,7 @@ def run(
         from feelstream.run import Change
         from feelstream.run.run import is_unfinished
         from feelstream.scenario.files import load
-    overrides, changes = changes_of(overrides, policy=policy, rounds=rounds), changes or []
+    overrides, changes = common.changes_of(overrides, policy=policy, rounds=rounds), changes or []
     complete = directory is not None and (directory / "run.json").is_file() and not is_unfinished(directory)
     finished = simulate(
         load(scenario, overrides), seed, out=directory, changes=[Change.parse(text) for text in changes],

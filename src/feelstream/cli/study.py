@@ -10,8 +10,8 @@ import typer
 
 from feelstream.studies import commands
 from feelstream.studies.registry import study_named
-from feelstream.terminal.common import JsonOption, SetOption, typed
-from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play
+from feelstream.terminal import common
+from feelstream.terminal.common import typed
 
 app = typer.Typer()
 DocsOption = Annotated[
@@ -25,16 +25,16 @@ def study(
     name: Annotated[
         str, typer.Argument(metavar="STUDY", help="The study: file.py:NAME, package.module:NAME, or an installed one.")
     ],
-    seeds: SeedsOption = 10,
-    seed_start: SeedStartOption = 0,
-    overrides: SetOption = None,
-    workers: WorkersOption = None,
-    dask: DaskOption = None,
+    seeds: common.SeedsOption = 10,
+    seed_start: common.SeedStartOption = 0,
+    overrides: common.SetOption = None,
+    workers: common.WorkersOption = None,
+    dask: common.DaskOption = None,
     directory: Annotated[
         Path | None, typer.Option("--out", help="Directory of the results; default: results/STUDY.")
     ] = None,
     docs: DocsOption = None,
-    as_json: JsonOption = False,
+    as_json: common.JsonOption = False,
 ) -> None:
     """Run a study of your own, as file.py:NAME or by its name, and write its report.
 
@@ -45,7 +45,7 @@ def study(
     words = ["feelstream", "study", name, *typed("--seeds", [seeds])]
     words += [*typed("--seed-start", [seed_start] if seed_start else ()), *typed("--set", overrides)]
     plan = found.plan_of(range(seed_start, seed_start + seeds), overrides or (), shlex.join(words))
-    commands.report(play(plan, where, workers, dask), where, docs, as_json, found)
+    commands.report(commands.play(plan, where, workers, dask), where, docs, as_json, found)
 
 
 @app.command()
@@ -56,7 +56,7 @@ def report(
         str | None,
         typer.Option("--study", metavar="STUDY", help="The study, if it is not installed: file.py:NAME."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: common.JsonOption = False,
 ) -> None:
     """Rebuild the report of stored results, with the figures and claims of their study.
 

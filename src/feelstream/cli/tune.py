@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,42 +9,21 @@ import typer
 
 from feelstream import api
 from feelstream.display.quantities import QUANTITIES, significant
-from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import Plan, dask_executor, tuning
-from feelstream.experiment import load as load_results
-from feelstream.experiment.tuning import affordable
-from feelstream.report.figures import save, trade_off_figure
-from feelstream.run.files import usable_directory, write_atomically
+from feelstream.errors import ScenarioError
+from feelstream.experiment import dask_executor, tuning
+from feelstream.report.figures import save
+from feelstream.run.files import usable_directory
 from feelstream.scenario.files import load
-from feelstream.terminal.common import (
-    JsonOption,
-    PolicyOption,
-    ScenarioArgument,
-    SetOption,
-    changes_of,
-    hint,
-    next_command,
-    number_option,
-    out,
-    print_json,
-    typed,
-)
-from feelstream.terminal.playing import (
-    DaskOption,
-    SeedsOption,
-    SeedStartOption,
-    WorkersOption,
-    failures,
-    tell_failures,
-)
+from feelstream.terminal import common, playing
+from feelstream.terminal.common import hint, next_command, number_option, out, print_json, typed
 
 app = typer.Typer()
 
 
 @app.command()
 def tune(
-    scenario: ScenarioArgument,
-    policy: PolicyOption = None,
+    scenario: common.ScenarioArgument,
+    policy: common.PolicyOption = None,
     budget: Annotated[
         float | None,
         number_option(
@@ -63,46 +41,48 @@ def tune(
     weights: Annotated[
         str, typer.Option("--weights", metavar="LOW:HIGH:COUNT", help="Weights to try, evenly on a log scale.")
     ] = "1e-7:1:15",
-    seeds: SeedsOption = 5,
-    seed_start: SeedStartOption = 1000,
+    seeds: common.SeedsOption = 5,
+    seed_start: common.SeedStartOption = 1000,
     learn: Annotated[bool, typer.Option("--learn", help="Train too, and show the accuracy of every weight.")] = False,
-    overrides: SetOption = None,
-    workers: WorkersOption = None,
-    dask: DaskOption = None,
+    overrides: common.SetOption = None,
+    workers: common.WorkersOption = None,
+    dask: common.DaskOption = None,
     directory: Annotated[
         Path | None,
         typer.Option(
             "--out", help="Directory of the results; default: results/tune-SCENARIO, or -2, -3, … where that is taken."
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: common.JsonOption = False,
 ) -> None:
     """Find the weight (V or price) that favours importance most and keeps an energy budget over a horizon.
 
     Every weight is run on the same worlds. Stored runs are not repeated.
     """
-    changes = changes_of(overrides, policy=policy, rounds=horizon)
+    changes = common.changes_of(overrides, policy=policy, rounds=horizon)
     chosen, tried, which = load(scenario, changes), _weights(weights), range(seed_start, seed_start + seeds)
     plan = tuning.tuning_plan(chosen, tried, which, learn)
-    where = directory or untaken(Path("results") / f"tune-{Path(scenario).stem}", plan)
+    where = directory or playing.untaken(Path("results") / f"tune-{Path(scenario).stem}", plan)
     with dask_executor(dask, workers) as executor:
         tuned = api.tune(
             chosen, tried, budget_j=budget, seeds=which, learn=learn, out=where, workers=workers, executor=executor,
             progress=True,
         )  # fmt: skip
-    results, table, allowed = tuned.comparison.results, tuned.table(), tuned.budget_j
-    write_atomically(where / "trade-off.csv", table.write_csv)
-    pictures = where / "figures"
-    usable_directory(pictures)
+    results, allowed = tuned.comparison.results, tuned.budget_j
+    tuned.to_csv(where / "trade-off.csv")
     budget_mj = f"{allowed * QUANTITIES['energy_j'].scale:g}"
-    written = save(trade_off_figure(tuned.field, tuned.trades, allowed), pictures, f"trade-off-{budget_mj}mJ")
+    written = save(tuned.plot(), usable_directory(where / "figures"), f"trade-off-{budget_mj}mJ")
     if as_json:
         about = {"field": f"policy.{tuned.field}", "weight": tuned.weight, "budget_j": allowed}
-        about |= {"rounds": chosen.system.rounds, "weights": table.rows(named=True), "failures": failures(results)}
+        about |= {
+            "rounds": chosen.system.rounds,
+            "weights": tuned.table().rows(named=True),
+            "failures": playing.failures(results),
+        }
         print_json(about | {"table": where / "trade-off.csv", "figures": written})
     else:
         out.print(str(tuned), soft_wrap=True)
-        if tuned.weight is None and tuned.trades and (other := affordable(chosen, seed_start, allowed)):
+        if tuned.weight is None and tuned.trades and (other := tuning.affordable(chosen, seed_start, allowed)):
             share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {seed_start}"
             hint(f"within the budget: {other.options} (spends {share}); more: docs/how-to/budget.md")
         for path in (where / "trade-off.csv", *written):
@@ -110,20 +90,7 @@ def tune(
         if tuned.weight is not None:
             found = [*changes, f"policy.{tuned.field}={tuned.weight:g}"]
             next_command("feelstream", "run", scenario, *typed("--set", found))
-    tell_failures(results)
-
-
-def untaken(directory: Path, plan: Plan) -> Path:
-    """This directory, or DIRECTORY-2, -3, … if it holds anything but runs of the same configurations."""
-    wanted = [(arm.label, arm.scenario.as_dict()) for arm in plan.arms]
-    place, number = directory, 1
-    while place.exists():
-        with suppress(RunError):
-            if [(arm.label, arm.scenario.as_dict()) for arm in load_results(place).plan.arms] == wanted:
-                break
-        number += 1
-        place = directory.with_name(f"{directory.name}-{number}")
-    return place
+    playing.tell_failures(results)
 
 
 def _weights(text: str) -> list[float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +11,13 @@ import typer
 
 from feelstream.api.simulating import note
 from feelstream.errors import FeelstreamError, RunError, sentence
-from feelstream.experiment.replaying import Again, ask_again
-from feelstream.experiment.replaying import replay as replay_run
+from feelstream.experiment import replaying
 from feelstream.run.run import SO_FAR
 from feelstream.terminal.common import JsonOption, out, print_json
 from feelstream.terminal.progress import bar
 
 if TYPE_CHECKING:
+    from feelstream.experiment.replaying import Again
     from feelstream.verification import Report
 
 app = typer.Typer()
@@ -53,11 +52,35 @@ def verify_runs(
     """Recompute stored runs from their files alone; exit code 1 if anything disagrees."""
     if trust and not decisions:
         raise RunError("--trust is of --decisions; --replay runs the code that the run names in any case")
-    runs = _runs_in(directory)
-    again = {"decisions": partial(ask_again, trust=trust)} if decisions else {}
-    again |= {"replay": _replay} if replay else {}
-    ok = _one(directory, as_json, again) if runs == [directory] else _many(runs, as_json, again)
-    if not ok:
+    runs, told = _runs_in(directory), dict[str, dict[str, Any]]()
+    for run in runs:
+        found, problem = dict[str, "Report | Again"](), ""
+        try:
+            for name, result in _results(run, decisions, trust, replay):
+                found[name] = result
+                problem = "" if result.ok else str(getattr(result, "disagreement", result))
+            own = {name: result.as_dict() for name, result in found.items()}
+            about = own.pop("files") | own | {"done": [*found]}
+        except FeelstreamError as cannot:
+            if runs == [directory]:
+                raise
+            problem = sentence(cannot)
+            about = {"problem": problem}
+        told[str(run)] = about | {"ok": not problem}
+        if not as_json and runs == [directory]:
+            for result in found.values():
+                print(result)
+            print(f"done: {', '.join(DONE[name] for name in found)}")
+            if left := [what for name, what in LEFT.items() if name not in found]:
+                print(f"not done: {', '.join(left)}")
+        elif not as_json:
+            out.print(f"FAIL  {run}: {problem}" if problem else f"pass  {run}", soft_wrap=True)
+    agreeing = sum(about["ok"] for about in told.values())
+    if as_json:
+        print_json(told[str(directory)] if runs == [directory] else {"ok": agreeing == len(runs), "runs": told})
+    elif runs != [directory]:
+        out.print(f"runs that agree: {agreeing} of {len(runs)}")
+    if agreeing < len(runs):
         raise typer.Exit(1)
 
 
@@ -85,60 +108,18 @@ def _refused(problem: OSError) -> None:
         raise RunError(f"cannot look for runs in {problem.filename}: {problem.strerror}") from problem
 
 
-def _found(run: Path, again: Mapping[str, Callable[[Path], Again]]) -> tuple[Report, dict[str, Again]]:
-    """What the files say, and then what was done beside that, in order, up to the first that differs."""
+def _results(run: Path, decisions: bool, trust: bool, replay: bool) -> Iterator[tuple[str, Report | Again]]:
+    """What the files say, and then what was asked for beside that, up to the first that differs."""
     from feelstream.verification import verify
 
-    report, found, ok = verify(run), dict[str, Again](), True
-    for name, ask in again.items():
-        if report.ok and ok:
-            found[name] = ask(run)
-            ok = found[name].ok
-    return report, found
-
-
-def _one(directory: Path, as_json: bool, again: Mapping[str, Callable[[Path], Again]]) -> bool:
-    report, found = _found(directory, again)
-    if as_json:
-        print_json(_about(report, found) | {"done": ["files", *found]})
-    else:
-        for each in (report, *found.values()):
-            print(each)
-        print(f"done: {', '.join(DONE[name] for name in ('files', *found))}")
-        if left := [what for name, what in LEFT.items() if name not in found]:
-            print(f"not done: {', '.join(left)}")
-    return report.ok and all(each.ok for each in found.values())
-
-
-def _many(runs: list[Path], as_json: bool, again: Mapping[str, Callable[[Path], Again]]) -> bool:
-    """A line for each run, and how many agree; a run that cannot be checked does not."""
-    told: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        try:
-            report, found = _found(run, again)
-            wrong = [report.disagreement] if not report.ok else [each for each in found.values() if not each.ok]
-            about = _about(report, found)
-        except FeelstreamError as problem:
-            wrong = [sentence(problem)]
-            about = {"problem": wrong[0]}
-        told[str(run)] = about | {"ok": not wrong}
-        if not as_json:
-            said = f"FAIL  {run}: {wrong[0]}" if wrong else f"pass  {run}"
-            out.print(said, soft_wrap=True)
-    agreeing = sum(about["ok"] for about in told.values())
-    if as_json:
-        print_json({"ok": agreeing == len(runs), "runs": told})
-    else:
-        out.print(f"runs that agree: {agreeing} of {len(runs)}")
-    return agreeing == len(runs)
-
-
-def _about(report: Report, found: dict[str, Again]) -> dict[str, Any]:
-    return report.as_dict() | {name: each.as_dict() for name, each in found.items()}
-
-
-def _replay(directory: Path) -> Again:
-    with bar(f"{directory.name} again") as show:
-        return replay_run(
-            directory, progress=lambda record, rounds: show(record.observation.round, rounds, note(record))
-        )
+    result = verify(run)
+    yield "files", result
+    if decisions and result.ok:
+        result = replaying.ask_again(run, trust=trust)
+        yield "decisions", result
+    if replay and result.ok:
+        with bar(f"{run.name} again") as show:
+            result = replaying.replay(
+                run, progress=lambda record, rounds: show(record.observation.round, rounds, note(record))
+            )
+        yield "replay", result

@@ -14,18 +14,21 @@ from feelstream.display.quantities import counted
 from feelstream.experiment import Results
 from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.studies.contract import Study
-from feelstream.terminal.common import JsonOption, SetOption, err, number_option, out, print_json, typed
-from feelstream.terminal.playing import (
+from feelstream.terminal.common import (
     DaskOption,
+    JsonOption,
     SeedsOption,
     SeedStartOption,
+    SetOption,
     WorkersOption,
-    failures,
-    play,
+    err,
+    number_option,
+    out,
     policy_option,
-    report_comparison,
-    tell_failures,
+    print_json,
+    typed,
 )
+from feelstream.terminal.playing import failures, play, report_comparison, tell_failures
 
 if TYPE_CHECKING:
     from feelstream.studies.claims import Finding

@@ -79,6 +79,23 @@ PolicyOption = Annotated[
 SeedOption = Annotated[int, number_option("--seed", low=0, high=2**63 - 1, help="Seed of every random draw.")]
 ThreadsOption = Annotated[int | None, number_option("--threads", help="CPU threads for learning; default: all cores.")]
 
+WorkersOption = Annotated[int | None, number_option("--workers", help="Processes; default: one per core.")]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:port of its scheduler, or local."
+    ),
+]
+SeedsOption = Annotated[int, number_option("--seeds", high=100_000, help="How many seeds.")]
+SeedStartOption = Annotated[int, number_option("--seed-start", low=0, high=2**62, help="The first seed.")]
+
+
+def policy_option(left_out: str) -> Any:
+    """The option --policy; left_out: what is compared without it."""
+    words = "Comma-separated names or file.py:Class, with fields as in 'lyapunov(V=0.1)', or all; repeatable"
+    help = f"{words}; default: {left_out}."
+    return typer.Option("--policy", metavar="POLICY", help=help, autocompletion=complete_policy)
+
 
 def changes_of(
     overrides: list[str] | None, *, policy: str | None = None, rounds: int | None = None, devices: int | None = None

@@ -1,39 +1,49 @@
-"""What the commands that make many runs share: their options, the report, the tables, and how they end."""
+"""What the commands that make many runs share: playing a plan, the report with its tables, and how they end."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import polars as pl
 import typer
 from rich.text import Text
 
-from feelstream.display.quantities import counted, meanings
-from feelstream.experiment import Plan, Results, comparison, dask_executor, execute
-from feelstream.experiment.measures import HEADLINE, differences, measured, tables
-from feelstream.experiment.statistics import LEAST_SEEDS, TEST
+from feelstream.errors import RunError
+from feelstream.experiment import Plan, Results, comparison, dask_executor, execute, load
+from feelstream.experiment.measures import HEADLINE
 from feelstream.experiment.store import NOT_YET
 from feelstream.run.files import write_atomically
-from feelstream.terminal.common import complete_policy, err, number_option, out
+from feelstream.scenario.fields import flat
+from feelstream.terminal import tables
+from feelstream.terminal.common import err, out
 from feelstream.terminal.progress import plan_bar
-from feelstream.terminal.tables import plain, text_table
-
-WorkersOption = Annotated[int | None, number_option("--workers", help="Processes; default: one per core.")]
-DaskOption = Annotated[
-    str | None,
-    typer.Option(
-        "--dask", metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:port of its scheduler, or local."
-    ),
-]
-SeedsOption = Annotated[int, number_option("--seeds", high=100_000, help="How many seeds.")]
-SeedStartOption = Annotated[int, number_option("--seed-start", low=0, high=2**62, help="The first seed.")]
 
 
 def play(plan: Plan, where: Path, workers: int | None = None, dask: str | None = None) -> Results:
     """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
     with dask_executor(dask, workers) as executor, plan_bar(plan.name) as progress:
         return execute(plan, where, workers=workers, executor=executor, progress=progress)
+
+
+def untaken(directory: Path, plan: Plan) -> Path:
+    """This directory, or DIRECTORY-2, -3, … if it holds anything but runs of the same configurations."""
+    place, number = directory, 1
+    while place.exists() and not _holds(place, plan):
+        number += 1
+        place = directory.with_name(f"{directory.name}-{number}")
+    return place
+
+
+def _holds(directory: Path, plan: Plan) -> bool:
+    """Whether the results there are of the plan's configurations; auto stands for the number that came of it."""
+    try:
+        there = {arm.label: flat(arm.scenario.as_dict()) for arm in load(directory).plan.arms}
+    except RunError:
+        return False
+    wanted = {arm.label: flat(arm.scenario.as_dict()) for arm in plan.arms}
+    return [*there] == [*wanted] and all(
+        value in ("auto", there[label].get(field)) for label, own in wanted.items() for field, value in own.items()
+    )
 
 
 def failures(results: Results) -> list[dict[str, Any]]:
@@ -58,13 +68,6 @@ def tell_failures(results: Results, played: bool = True) -> None:
         raise typer.Exit(1)
 
 
-def policy_option(left_out: str) -> Any:
-    """The option --policy; left_out: what is compared without it."""
-    words = "Comma-separated names or file.py:Class, with fields as in 'lyapunov(V=0.1)', or all; repeatable"
-    help = f"{words}; default: {left_out}."
-    return typer.Option("--policy", metavar="POLICY", help=help, autocompletion=complete_policy)
-
-
 def report_comparison(results: Results, where: Path, quiet: bool = False, everything: bool = False) -> dict[str, Any]:
     """Write summary.csv, curves.parquet, figures and report.html; show the leaderboard, unless quiet.
 
@@ -77,42 +80,14 @@ def report_comparison(results: Results, where: Path, quiet: bool = False, everyt
         write_atomically(where / "summary.csv", summary.write_csv)
         write_atomically(where / "curves.parquet", comparison.curves(results).write_parquet)
         written = write(results, where, summary=summary)
-    found = {"summary": summary.rows(named=True), "failures": failures(results), "report": str(written.report)}
-    if quiet:
-        return found
-    show(summary, results.plan)
-    if everything:
-        show_all(summary, results.plan)
-    paths = [where / "summary.csv", where / "curves.parquet"]
-    if written.figures:
-        paths.append(where / "figures")
-    for path in (*paths, written.report):
-        out.print(str(path), soft_wrap=True)
-    return found
-
-
-def show(summary: pl.DataFrame, plan: Plan) -> None:
-    """What a comparison is about: accuracy, energy, energy over budget, and the verdict on the first."""
-    seeds = len(plan.seeds)
-    table = Text(plain(summary, HEADLINE, seeds, out.width))
-    table.highlight_regex(r"\bbetter\b", "green")
-    table.highlight_regex(r"\bworse\b", "red")
-    out.print(table, soft_wrap=True)
-    said = [f"mean ± half of the 95 % interval over {counted(seeds, 'seed')}" if seeds > 1 else "one seed: no interval"]
-    if len(plan.arms) > 1 and seeds >= LEAST_SEEDS:
-        said.append(f"better, worse: {TEST}, seed by seed, with Holm's correction; unclear: no difference shown")
-    said += ["energy per device and round", "more: --all, docs/how-to/many.md"]
-    out.print(f"\n{'; '.join(said)}", style="dim")
-
-
-def show_all(summary: pl.DataFrame, plan: Plan) -> None:
-    """Every quantity: learning, resources, and the differences against the first arm."""
-    found = [("policy", titles, rows) for titles, rows in tables(plan, summary)]
-    titles, gaps = differences(plan, summary)
-    rows = {arm: ["\n".join(each).replace(" [", "\n[") for each in cells] for arm, cells in gaps.items()}
-    found += [(f"against {plan.arms[0].label}", titles, rows)] if gaps else []
-    for first, titles, rows in found:
-        lines = [[arm, *cells] for arm, cells in rows.items()]
-        out.print(f"\n{text_table([first, *titles], lines, out.width)}", soft_wrap=True)
-    for headings, meaning in meanings(measured(summary)).items():
-        out.print(f"{headings}: {meaning}", style="dim")
+    if not quiet:
+        table = Text(tables.plain(summary, HEADLINE, len(results.plan.seeds), out.width))
+        table.highlight_regex(r"(?<=[a-z] )better\b", "green")
+        table.highlight_regex(r"(?<=[a-z] )worse\b", "red")
+        out.print(table, soft_wrap=True)
+        if everything:
+            out.print(f"\n{tables.everything(summary, results.plan, out.width)}", soft_wrap=True)
+        figures = [where / "figures"] if written.figures else []
+        for path in (where / "summary.csv", where / "curves.parquet", *figures, written.report):
+            out.print(str(path), soft_wrap=True)
+    return {"summary": summary.rows(named=True), "failures": failures(results), "report": str(written.report)}

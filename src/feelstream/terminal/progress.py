@@ -77,23 +77,12 @@ def _line(title: str) -> Iterator[Show]:
     from IPython.display import display  # pyright: ignore[reportMissingImports]
 
     last = 0.0
-    line: Any = display(_Line(f"{title}: starting"), display_id=True)
+    line: Any = display({"text/plain": f"{title}: starting"}, raw=True, display_id=True)
 
     def show(done: int, total: int, note: str) -> None:
         nonlocal last
-        if done < total and monotonic() - last < EVERY_S:
-            return
-        last = monotonic()
-        line.update(_Line(f"{title}: {done}/{total} {note}".rstrip()))
+        if done == total or monotonic() - last >= EVERY_S:
+            last = monotonic()
+            line.update({"text/plain": f"{title}: {done}/{total} {note}".rstrip()}, raw=True)
 
     yield show
-
-
-class _Line:
-    """Text that a notebook shows as it is."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text

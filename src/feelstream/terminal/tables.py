@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 import polars as pl
 
-from feelstream.display.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
+from feelstream.display.quantities import MINUS, QUANTITIES, Quantity, counted, meanings, of_table
 from feelstream.errors import RunError
-from feelstream.experiment.measures import JUDGED, by_arm, cell, judgement, measured
-from feelstream.experiment.statistics import LEAST_SEEDS, LEVEL, TEST
+from feelstream.experiment import Plan
+from feelstream.experiment.measures import JUDGED, Rows, by_arm, cell, differences, judgement, measured, tables
+from feelstream.experiment.statistics import FEW_SEEDS, LEAST_SEEDS, LEVEL, TEST, UNCLEAR, UNCLEAR_BY_HOLM
 from feelstream.plugins import near_or_all
 
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
@@ -49,19 +50,69 @@ def wide(summary: pl.DataFrame, quantities: str | Sequence[str]) -> pl.DataFrame
 
 
 def plain(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int, width: int = WIDTH) -> str:
-    """A row per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first."""
+    """`cells_of` as text."""
+    titles, lines, notes = cells_of(summary, quantities, seeds)
+    return f"{text_table(titles, lines, width, in_words=True)}\n\n{fill('; '.join(notes), width)}"
+
+
+def cells_of(
+    summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Titles; of each configuration its name, means ± half of the 95 % interval, and what is better or worse than in
+    the first; and notes on what these mean.
+    """
     shown, rows = chosen(summary, quantities), by_arm(summary)
     first = next(iter(rows))
     judged_at_all = len(rows) > 1 and seeds >= LEAST_SEEDS
     titles = ["policy", *(quantity.column_title for quantity in shown), f"against {first}" if judged_at_all else ""]
-    lines = []
+    lines, said = [], set[str]()
     for arm, own in rows.items():
-        judged = [(own[name], judgement(own[name])) for name in JUDGED if name in own and arm != first]
-        words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {word}" for row, word in judged if word]
-        why = "" if words or not judged or not shown or not judged_at_all else str(judged[0][0]["verdict"])
+        judged = [own[name] for name in JUDGED if name in own and arm != first and judged_at_all]
+        words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {w}" for row in judged if (w := word(row))]
+        said |= {row["verdict"] for row in judged}
+        why = str(judged[0]["verdict"]) if judged and shown and not words else ""
         lines.append([arm, *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
-    below = f"\nfewer than {LEAST_SEEDS} seeds: no verdict" if len(rows) > 1 and not judged_at_all else ""
-    return text_table(titles, lines, width, in_words=True) + below
+    notes = [
+        f"mean ± half of the 95 % interval over {counted(seeds, 'seed')}" if seeds > 1 else "one seed: no interval"
+    ]
+    if judged_at_all:
+        notes.append(f"better, worse: {TEST}, seed by seed, with Holm's correction")
+        notes += ["unclear: no difference shown"] * bool(said & {UNCLEAR, UNCLEAR_BY_HOLM})
+        notes += ["unclear (Holm): shown by itself, not among so many comparisons"] * (UNCLEAR_BY_HOLM in said)
+    elif len(rows) > 1:
+        notes.append(FEW_SEEDS)
+    notes += ["energy per device and round"] * any(quantity.name == "energy_j" for quantity in shown)
+    fewer = {arm: n for arm, own in rows.items() if (n := max(row["n"] for row in own.values())) < seeds}
+    notes += [f"{arm}: only {n} of the {seeds} seeds" for arm, n in fewer.items()]
+    return titles, lines, [*notes, *_alike(rows)]
+
+
+def _alike(rows: Rows) -> list[str]:
+    """A note on configurations that came to the same in every quantity, to the last digit: their setting is idle."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for arm, own in rows.items():
+        found.setdefault(tuple((name, row["n"], row["mean"]) for name, row in own.items() if row["n"]), []).append(arm)
+    alike = [arms for arms in found.values() if len(arms) > 1]
+    return [f"{', '.join(arms)} came to exactly the same: what they differ in had no effect here" for arms in alike]
+
+
+def word(row: dict[str, Any]) -> str:
+    """The verdict of a row in a word or two; empty where nothing is said."""
+    return "unclear (Holm)" if row["verdict"] == UNCLEAR_BY_HOLM else judgement(row)
+
+
+def everything(summary: pl.DataFrame, plan: Plan, width: int = WIDTH) -> str:
+    """Every quantity: learning, resources, the differences against the first configuration, and what each means."""
+    found = [("policy", titles, rows) for titles, rows in tables(plan, summary)]
+    titles, gaps = differences(plan, summary)
+    judged = len(plan.seeds) >= LEAST_SEEDS  # otherwise what stands below the first table says it, once
+    rows = {arm: ["\n".join(each if judged else each[:1]).replace(" [", "\n[") for each in cells]
+            for arm, cells in gaps.items()}  # fmt: skip
+    found += [(f"against {plan.arms[0].label}", titles, rows)] if gaps else []
+    parts = [text_table([first, *titles], [[arm, *cells] for arm, cells in rows.items()], width)
+             for first, titles, rows in found]  # fmt: skip
+    meant = [fill(f"{headings}: {meaning}", width) for headings, meaning in meanings(measured(summary)).items()]
+    return "\n\n".join([*parts, "\n".join(meant)])
 
 
 def text_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int, in_words: bool = False) -> str:
