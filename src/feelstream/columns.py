@@ -285,7 +285,7 @@ RUN_COLUMNS: dict[str, Column] = {
     ),
     "energy_over_budget": Column(
         REAL, "", "each device's mean energy over its budget, mean of all devices",
-        shown=shown("energy / budget", group="resources", better="lower"),
+        shown=shown("energy / budget", digits=4, group="resources", better="lower", logarithmic=True),
     ),
     "devices_over_budget": Column(
         REAL, "", "share of devices that spent more than their budget over the run",
