@@ -208,22 +208,33 @@ def test_the_page_of_peers_says_what_was_measured(benchmark: Any) -> None:
         "rounds": 40, "taken": taken, "noise": {"2": [0.949, 0.95, 0.951, 0.95]}, "versions": {},
         "absent": {"Absent": "no matching distribution"}, "machine": ABOUT,
     }  # fmt: skip
-    first = page.text({"mnist": results}, "")
+    table = page.table_of({"mnist": results}, commit="abc")
+    first = page.text(table)
     for said in (
-        "| Peer | tuned: some form | 10.00 s | 5.0× |",  # the best turn of each form counts
-        "Peer, takes 5.0 times as long, and a plain loop in PyTorch 4.0 times",
-        "More than 4 deviations away: Odd (tuned) 70.00%.",
+        "| Peer | 10.00 s, 5.0× |",  # the best turn of each form counts
+        "Peer, takes 5.0 times as long as feelstream, and a tuned loop in PyTorch 4.0 times",
+        "More than 4 deviations away: Odd (tuned) 70.00 %.",
         "Absent does not install: no matching distribution",
-        "Broken, tuned, n = 2, did not finish: `no luck`",
-        "Turns of the tuned forms: 2 of Peer; 1 of feelstream, PyTorch, Odd.",
-        "run.py --workloads cifar` on an idle machine",
+        "Broken, tuned, n = 2, did not finish: no luck",
+        "the best turn counts (on MNIST 2 of Peer; 1 of feelstream, PyTorch, Odd)",
+        "Commit: abc.",
     ):
         assert said in first
-    assert page.turns(results | {"taken": [run for run in taken if run["loop_s"] != 12.0]}) == ""
-    assert page.text({}, first) == first  # what was not measured again keeps its section
-    second = page.text({"cifar": results}, first)
-    assert second.startswith(first.partition(page.MARK.format("cifar"))[0])
-    assert "Not measured yet" not in second
+    assert "CIFAR-10, n" not in first
+    assert page.text(page.table_of({}, table)) == first  # what was not measured again keeps its rows
+    both = page.table_of({"cifar": results}, table)
+    assert both.rows.filter(workload="mnist").select(table.rows.columns).equals(table.rows)
+    for setting in ("MNIST, n = 2", "CIFAR-10, n = 2"):
+        assert setting in page.text(both)
+
+
+def test_the_page_of_peers_is_made_from_its_table(benchmark: Any) -> None:
+    page: ModuleType = benchmark("page")
+    said = (page.DOCS / "speed.md").read_text(encoding="utf-8")
+    assert said == page.text(page.read()), "docs/speed.md is stale; run python benchmarks/peers/page.py"
+    assert len(said.split()) <= 1000
+    panels = [axes.get_title(loc="left") for axes in page.figure_of(page.read()).axes]
+    assert panels == ["MNIST, n = 2", "MNIST, n = 4", "CIFAR-10, n = 10"]
 
 
 def test_the_engine_page_has_a_place_for_its_tables(benchmark: Any) -> None:

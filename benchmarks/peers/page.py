@@ -1,50 +1,38 @@
-"""docs/speed.md: what the peers' benchmark found, as tables and sentences that follow from the numbers."""
+"""docs/speed.md, docs/speed.csv and its figure: what the peers' benchmark found.
+
+python benchmarks/peers/page.py    # the page and its figure again, from the table
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
 
-from machine import described
+from feelstream.report.figures import save
+from feelstream.studies import pages
+from feelstream_studies import tables
 
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs"
+sys.path.append(str(HERE.parent))
+
+from machine import described  # noqa: E402
+
+NAME = "speed"
+DIGITS = 6  # of the table: times are kept to the hundredth of a second
 LAST = 5  # rounds whose mean accuracy is compared: one round's jumps by a percentage point
-AGREE = 4.0  # standard deviations of feelstream's own accuracy over seeds
-
-INTRODUCTION = """# Speed against other simulators
-
-This page is written by `python benchmarks/peers/run.py`, which makes an environment for each simulator, runs two
-workloads on all of them in turns, and compares. How the engine behind these numbers works is described in [the native
-engine](engine.md).
-
-**Rules**: every simulator runs once *as its users would run it* (its documentation's way, PyTorch's own number of
-threads) and once *tuned*, in the fastest form that we found (two processes or threads, channels_last, batches taken
-by one indexing, a test without needless metrics). All get the same normalised arrays, and the same shares of them
-except FLGo, which deals them itself, evenly and at random too, and takes part in the first workload only. Weights are
-equal, and all 10,000 test images are classified after each round. Nothing of feelstream's streams and energy is used.
-The time is that of all rounds, training, aggregation and test; a round before them belongs to the start-up, so that
-nobody pays in the loop for worker processes that load their libraries or for compilers. Of a tuned form the best of
-its turns counts. Memory is the most that a process and its descendants held, shared pages counted once, looked at
-twice a second. PyTorch stands for a loop that a user writes without any framework; tuned, it has two processes and
-channels_last, and a peer may still use PyTorch better.
-"""
-WORKLOADS = {
-    "mnist": """## First workload: MNIST, the paper's network
-
-Federated averaging on MNIST, dealt evenly and at random to K = 40 clients; n random clients a round; each takes 20 SGD
-steps of 32 images (learning rate 0.02, no momentum) on the paper's network of 21,840 parameters; {rounds} rounds.
-""",
-    "cifar": """## Second workload: CIFAR-10, three convolutions of 3×3
-
-Federated averaging on CIFAR-10, each class of which is dealt to K = 100 clients by shares from a Dirichlet distribution
-of 0.3, to none fewer than 32 images; n = 10 random clients a round; each takes 10 SGD steps of 32 images (learning rate
-0.05, no momentum) on `cifar-cnn` of 94,890 parameters; {rounds} rounds.
-""",
-}
-PLANNED = {"mnist": 40, "cifar": 30}
-MARK = "<!-- workload: {} -->"
-NOT_YET = "Not measured yet: `python benchmarks/peers/run.py --workloads {}` on an idle machine fills this in.\n"
+AGREE = 4  # standard deviations of feelstream's own accuracy over seeds
+OURS, TORCH = "feelstream", "PyTorch"
+TUNED, AS_USERS = FORMS = ("tuned", "as users")
+DATA = {"mnist": "MNIST", "cifar": "CIFAR-10"}
+Row = dict[str, Any]
 
 
 def settled(accuracy: Sequence[float]) -> float:
@@ -52,136 +40,191 @@ def settled(accuracy: Sequence[float]) -> float:
     return float(np.mean(accuracy[-LAST:])) if accuracy else float("nan")
 
 
-def best(results: dict[str, Any], name: str, tuned: bool, size: int) -> dict[str, Any] | None:
-    """The fastest successful turn, or None."""
-    turns = [
-        run for run in results["taken"]
-        if (run["name"], run["tuned"], run["size"]) == (name, tuned, size) and not run["failed"]
-    ]  # fmt: skip
-    return min(turns, key=lambda run: run["loop_s"]) if turns else None
+def rows(workload: str, results: Row) -> list[Row]:
+    """A row for each simulator, form and number of clients: its best turn, or why there is none."""
+    found: dict[tuple[int, str, bool], list[Row]] = {}
+    for run in results["taken"]:
+        found.setdefault((run["size"], run["name"], run["tuned"]), []).append(run)
+    best = {key: min(ran, key=_loop_s) for key, runs in found.items() if (ran := [r for r in runs if not r["failed"]])}
+    listed = [
+        {"workload": workload, "simulator": name, "failed": f"does not install: {reason}"}
+        for name, reason in results.get("absent", {}).items()
+    ]
+    for (size, name, tuned), runs in found.items():
+        own, ours = best.get((size, name, tuned)), best.get((size, OURS, True))
+        others = results["noise"].get(str(size), ())
+        row: Row = {"workload": workload, "clients": size, "simulator": name, "form": TUNED if tuned else AS_USERS}
+        row |= {"how": runs[0]["form"], "rounds": results["rounds"], "versions": results["versions"].get(name, "")}
+        row["turns"] = sum(not run["failed"] for run in runs)
+        if len(others) > 1:
+            row |= {"own_accuracy": float(np.mean(others)), "own_deviation": float(np.std(others, ddof=1))}
+            row["own_seeds"] = len(others)
+        if own is None:
+            row["failed"] = f"did not finish: {runs[0]['failed']}"
+        else:
+            row |= {"seconds": own["loop_s"], "times": own["loop_s"] / ours["loop_s"] if ours else None}
+            row |= {"startup_s": own["startup_s"], "memory_mb": own["memory_mb"], "accuracy": settled(own["accuracy"])}
+        listed.append(row)
+    return listed
 
 
-def names(results: dict[str, Any]) -> list[str]:
-    return list(dict.fromkeys(run["name"] for run in results["taken"]))
+def _loop_s(run: Row) -> float:
+    return run["loop_s"]
 
 
-def tables(results: dict[str, Any]) -> str:
-    """One table for each n: times, ratios to the tuned feelstream run, start-up, memory, accuracy."""
-    parts = []
-    for size in sorted({run["size"] for run in results["taken"]}):
-        ours = best(results, "feelstream", True, size)
-        rows = [
-            f"### {size} clients a round\n",
-            f"| | form | {results['rounds']} rounds | against feelstream | start-up | memory | accuracy |",
-            "|---|---|---:|---:|---:|---:|---:|",
-        ]
-        for name in names(results):
-            for tuned in (False, True):
-                run = best(results, name, tuned, size)
-                if run is None:
-                    continue
-                ratio = f"{run['loop_s'] / ours['loop_s']:.1f}×" if ours else "–"
-                rows.append(
-                    f"| {name} | {'tuned' if tuned else 'as users'}: {run['form']} | {run['loop_s']:.2f} s | {ratio} | "
-                    f"{run['startup_s']:.1f} s | {run['memory_mb']:.0f} MB | {settled(run['accuracy']):.2%} |"
-                )
-        parts.append("\n".join(rows))
-    return "\n\n".join(parts)
+def table_of(measured: dict[str, Row], before: tables.Table | None = None, commit: str = "") -> tables.Table:
+    """Of what was measured; a workload that was not measured again keeps its rows of the table before."""
+    facts = dict(before.about) if before else {}
+    old = before.rows.filter(~pl.col("workload").is_in(list(measured))) if before else pl.DataFrame()
+    new = [row for workload, results in measured.items() for row in rows(workload, results)]
+    facts |= {"Command": "python benchmarks/peers/run.py"}
+    facts |= {_machine(workload): described(results["machine"]) for workload, results in measured.items()}
+    if measured:
+        facts |= {"Commit": commit or tables.commit()}
+        facts.pop("Note", None)  # of earlier runs
+    whole = pl.concat([pl.DataFrame(new, infer_schema_length=None), old], how="diagonal_relaxed") if new else old
+    return tables.Table(tables.rounded(whole, DIGITS), facts)
 
 
-def agreement(results: dict[str, Any]) -> str:
-    """Whether all accuracies are feelstream's, given how much its own vary with the seed."""
-    sentences = []
-    for size, values in results["noise"].items():
-        if len(values) < 2:
-            continue
-        mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
-        others = {
-            f"{run['name']} ({'tuned' if run['tuned'] else 'as users'})": settled(run["accuracy"])
-            for run in results["taken"]
-            if run["size"] == int(size) and not run["failed"]
-        }
-        apart = [f"{who} {value:.2%}" for who, value in others.items() if abs(value - mean) > AGREE * deviation]
-        sentences.append(
-            f"With n = {size}, feelstream's accuracy (mean of the last {LAST} rounds) is {mean:.2%} over {len(values)} "
-            f"other seeds, with a standard deviation of {deviation:.2%}; the contenders' lie from "
-            f"{min(others.values()):.2%} to {max(others.values()):.2%}. "
-            + (f"More than {AGREE:.0f} deviations away: {', '.join(apart)}." if apart else
-               f"All are within {AGREE:.0f} deviations.")
-        )  # fmt: skip
-    return "\n".join(sentences)
+def _machine(workload: str) -> str:
+    return f"Machine of {DATA[workload]}"
 
 
-def summary(results: dict[str, Any]) -> str:
-    """feelstream against the fastest peer and against the best PyTorch."""
-    sentences = []
-    for size in sorted({run["size"] for run in results["taken"]}):
-        ours, torch = best(results, "feelstream", True, size), best(results, "PyTorch", True, size)
-        peers = [
-            run for name in names(results) if name not in ("feelstream", "PyTorch") for tuned in (False, True)
-            if (run := best(results, name, tuned, size))
-        ]  # fmt: skip
-        if ours and torch and peers:
-            first = min(peers, key=lambda run: run["loop_s"])
-            sentences.append(
-                f"With n = {size}, feelstream takes {ours['loop_s']:.2f} s; the fastest peer, {first['name']}, takes "
-                f"{first['loop_s'] / ours['loop_s']:.1f} times as long, and a plain loop in PyTorch "
-                f"{torch['loop_s'] / ours['loop_s']:.1f} times."
-            )
-    return "\n".join(sentences)
-
-
-def failures(results: dict[str, Any]) -> str:
-    lines = [f"- {name} does not install: {reason}" for name, reason in results["absent"].items()]
-    failed = {
-        (run["name"], run["tuned"], run["size"]): run["failed"] for run in results["taken"] if run["failed"]
-    }  # fmt: skip
-    for (name, tuned, size), reason in failed.items():
-        lines.append(f"- {name}, {'tuned' if tuned else 'as users'}, n = {size}, did not finish: `{reason}`")
-    return "\n".join(lines) or "All installed and all ran."
-
-
-def turns(results: dict[str, Any]) -> str:
-    """How often each tuned form was measured, where that is not the same for all."""
-    counts: dict[int, list[str]] = {}
-    for name in names(results):
-        runs = [run for run in results["taken"] if run["name"] == name and run["tuned"] and not run["failed"]]
-        counts.setdefault(len(runs) // len({run["size"] for run in results["taken"]}), []).append(name)
-    counts.pop(0, None)
-    if len(counts) < 2:
-        return ""
-    said = [f"{count} of {', '.join(who)}" for count, who in sorted(counts.items(), reverse=True)]
-    return f"Turns of the tuned forms: {'; '.join(said)}."
-
-
-def section(workload: str, results: dict[str, Any] | None) -> str:
-    """One workload: what it is, and what came out, or that it was not measured yet."""
-    about = WORKLOADS[workload]
-    if results is None:
-        return "\n".join([MARK.format(workload), about.format(rounds=PLANNED[workload]), NOT_YET.format(workload)])
-    versions = [f"- {name}: {listed}" for name, listed in results["versions"].items() if name in names(results)]
-    return "\n".join(
-        [
-            MARK.format(workload),
-            about.format(rounds=results["rounds"]),
-            f"**Machine**: {described(results['machine'])}.\n",
-            summary(results) + "\n",
-            tables(results) + "\n",
-            "### Do they compute the same?\n",
-            agreement(results) + "\n",
-            "### What took part\n",
-            "\n".join(versions) + "\n",
-            "\n".join(filter(None, [failures(results), turns(results)])) + "\n",
-        ]
+def text(table: tables.Table) -> str:
+    ran = _ran(table.rows)
+    settings = [_setting(own) for _, own in ran.group_by("workload", "clients", maintain_order=True)]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    said = environment.get_template(f"{NAME}.md.j2").render(
+        about=table.about,
+        machines={name: fact for name, fact in table.about.items() if name.startswith("Machine of ")},
+        settings=settings,
+        simulators=_order(ran),
+        summary=[found for _, own in ran.group_by("workload", maintain_order=True) if (found := _summary(own))],
+        turns=_turns(ran),
+        failed=_failed(table.rows),
+        last=LAST,
+        agree=AGREE,
+    )
+    return f"{said.rstrip()}\n"
 
 
-def text(measured: dict[str, dict[str, Any]], before: str) -> str:
-    """The page; a workload that was not measured keeps its section of the page as it was before."""
-    parts = [INTRODUCTION]
-    for workload in WORKLOADS:
-        _, mark, rest = before.partition(MARK.format(workload))
-        kept = mark + rest.partition(MARK.partition("{")[0])[0] if mark else None
-        known = measured.get(workload)
-        parts.append(kept.rstrip() + "\n" if kept and known is None else section(workload, known))
-    return "\n".join(parts)
+def _ran(table: pl.DataFrame) -> pl.DataFrame:
+    return table.filter(pl.col("seconds").is_not_null())
+
+
+def _order(ran: pl.DataFrame) -> list[str]:
+    """feelstream first, then from the fastest to the slowest in the first setting that each is in."""
+    best = ran.group_by("simulator", maintain_order=True).agg(pl.col("seconds").filter(form=TUNED).first())
+    names = best.sort("seconds", nulls_last=True)["simulator"].to_list()
+    return sorted(names, key=lambda name: name != OURS)
+
+
+def _setting(own: pl.DataFrame) -> Row:
+    """One workload and number of clients: the cells of its columns, and how far accuracies are from feelstream's."""
+    first = own.row(0, named=True)
+    mean, deviation = first["own_accuracy"], first["own_deviation"]
+    apart = own.filter((pl.col("accuracy") - mean).abs() > AGREE * deviation) if deviation else own.clear()
+    return {
+        "title": f"{DATA[first['workload']]}, n = {first['clients']}",
+        "mean": mean,
+        "deviation": deviation,
+        "seeds": first["own_seeds"],
+        "accuracies": (own["accuracy"].min(), own["accuracy"].max()),
+        "apart": [f"{r['simulator']} ({r['form']}) {100 * r['accuracy']:.2f} %" for r in apart.rows(named=True)],
+        **{form: {r["simulator"]: cell(r) for r in own.filter(form=form).rows(named=True)} for form in FORMS},
+    }
+
+
+def cell(row: Row) -> str:
+    return f"{row['seconds']:.2f} s" + ("" if row["times"] is None else f", {row['times']:.1f}×")
+
+
+def _summary(own: pl.DataFrame) -> Row | None:
+    """Against the fastest peer and a loop in PyTorch, by number of clients; None without one of them."""
+    tuned, others = own.filter(form=TUNED), own.filter(~pl.col("simulator").is_in([OURS, TORCH]))
+    ours, torch = tuned.filter(simulator=OURS), tuned.filter(simulator=TORCH)
+    if ours.is_empty() or torch.is_empty() or others.is_empty():
+        return None
+    fastest = others.sort("seconds").group_by("clients", maintain_order=True).first().sort("clients")
+    rivals = tuned.filter(pl.col("simulator") != OURS)["memory_mb"]
+    return {
+        "data": DATA[own["workload"][0]],
+        "rounds": own["rounds"][0],
+        "clients": ours["clients"],
+        "seconds": [f"{each:.2f}" for each in ours["seconds"]],
+        "peers": others["simulator"].n_unique(),
+        "fastest": fastest["simulator"].unique(maintain_order=True),
+        "times": [f"{each:.1f}" for each in fastest["times"]],
+        "torch": [f"{each:.1f}" for each in torch["times"]],
+        "memory": _range(ours["memory_mb"]),
+        "others": _range(rivals),
+    }
+
+
+def _range(values: Iterable[float]) -> str:
+    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _turns(ran: pl.DataFrame) -> str:
+    """How often each tuned form was measured, where that is not the same for all."""
+    told = []
+    for (workload,), own in ran.filter(form=TUNED).group_by("workload", maintain_order=True):
+        by_count = own.group_by("turns").agg(pl.col("simulator").unique(maintain_order=True)).sort("turns")
+        if len(by_count) > 1:
+            said = [f"{row['turns']} of {', '.join(row['simulator'])}" for row in by_count.rows(named=True)[::-1]]
+            told.append(f"on {DATA[str(workload)]} {'; '.join(said)}")
+    return f" ({'; '.join(told)})" if told else ""
+
+
+def _failed(table: pl.DataFrame) -> list[str]:
+    failed = table.filter(pl.col("failed").is_not_null() & (pl.col("failed") != ""))
+    told = []
+    for row in failed.rows(named=True):
+        form = f", {row['form']}, n = {row['clients']}," if row["form"] else ""
+        told.append(f"{row['simulator']}{form} {row['failed']}")
+    return told
+
+
+def figure_of(table: tables.Table) -> Figure:
+    """A panel for each setting: times of whole runs over that of feelstream, tuned and as users would run it."""
+    ran = _ran(table.rows)
+    names, settings = _order(ran), list(ran.group_by("workload", "clients", maintain_order=True))
+    with pages.styled():
+        figure = Figure(figsize=(2 * pages.COLUMN_WIDTH_IN, pages.PANEL_HEIGHT_IN), layout="constrained")
+        grid = list(figure.subplots(1, len(settings), sharey=True, squeeze=False).flat)
+        for axes, (_, own) in zip(grid, settings, strict=True):
+            for number, form in enumerate(FORMS):
+                style, rows = pages.line_style(number), own.filter(form=form)
+                axes.plot(
+                    rows["times"], [names.index(name) for name in rows["simulator"]], linestyle="none", label=form,
+                    color=style.light, marker=style.marker, markersize=5,
+                )  # fmt: skip
+            ticks = [1, 2, 5, 10, 20]
+            axes.set(xscale="log", xlabel="Time / feelstream's")
+            axes.set_xticks(ticks, [f"{tick}" for tick in ticks])
+            axes.minorticks_off()
+            axes.set_yticks(range(len(names)), names)
+            axes.set_ylim(len(names) - 0.5, -0.5)
+            axes.set_title(_setting(own)["title"], loc="left", pad=4)
+        pages.legend_below(figure, grid)
+    return figure
+
+
+def read(docs: Path = DOCS) -> tables.Table:
+    return tables.read(docs / f"{NAME}.csv")
+
+
+def write(table: tables.Table, docs: Path = DOCS) -> Path:
+    """The page, its table and its figure."""
+    tables.write(docs / f"{NAME}.csv", table, DIGITS)
+    save(figure_of(table), docs / "figures", NAME, formats=("png",), dpi=pages.DOCS_DPI)
+    path = docs / f"{NAME}.md"
+    path.write_text(text(table), encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    write(read())

@@ -1,6 +1,6 @@
-"""feelstream against its peers and plain PyTorch on two workloads, in turns, and the page docs/speed.md made of it.
+"""feelstream against its peers and plain PyTorch on two workloads, in turns, and docs/speed.csv, .md made of it.
 
-    python benchmarks/peers/run.py            # makes the environments (once), measures, writes docs/speed.md
+    python benchmarks/peers/run.py            # makes the environments (once), measures, writes the page and its table
     python benchmarks/peers/run.py --workloads cifar    # the second workload; what is known of the first stays
     python benchmarks/peers/run.py --smoke    # seconds: PyTorch and feelstream on synthetic data, nothing written
 
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2, help="turns of each tuned form; the others have one")
     parser.add_argument("--only", nargs="*", default=[], metavar="PEER", help="flower pfl fedlab flgo fluke fedjax")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "peers", help="environments, data, results")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "speed.md")
+    parser.add_argument("--docs", type=Path, default=page.DOCS, help="where speed.md and speed.csv are")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the contender that plays is ended too
     folder: Path = arguments.folder.resolve()
@@ -137,14 +137,15 @@ def main() -> None:
         rounds, repeats = (1, 1) if smoke else (arguments.rounds or kind.rounds, arguments.repeats)
         found = played(workload, playing, stored_data(folder, kind, smoke), rounds, repeats, smoke)
         results["workloads"][workload] = {**found, "machine": machine(), "versions": versions, "absent": absent}
-        print("\n" + page.tables(found), flush=True)
+        for row in page.rows(workload, results["workloads"][workload]):
+            print(f"| {row['simulator']} | {row.get('form', '')} | {row.get('failed') or page.cell(row)} |", flush=True)
         if smoke and (failed := [run["failed"] for run in found["taken"] if run["failed"]]):
             sys.exit(f"a contender failed: {failed[0]}")
         if not smoke:
             store.write_text(json.dumps(results, indent=1))
     if not smoke:
-        arguments.page.write_text(page.text(results["workloads"], arguments.page.read_text()))
-        print(f"written: {arguments.page}")
+        measured = {workload: results["workloads"][workload] for workload in arguments.workloads}
+        print(f"written: {page.write(page.table_of(measured, page.read(arguments.docs)), arguments.docs)}")
 
 
 if __name__ == "__main__":
