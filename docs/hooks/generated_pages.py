@@ -1,4 +1,4 @@
-"""Pages made from the program itself at every build: policies from their docstrings, commands from their help."""
+"""Pages made from the program itself at every build: policies and contracts from docstrings, commands from help."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from mkdocs.structure.files import File, Files
 
 from feelstream.cli import app
 from feelstream.policies import POLICIES
+from feelstream.testing import KINDS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from make_scenario import rows  # the same tables as on the page of scenario files
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    for name, content in {"policies": policies(), "command-line": commands()}.items():
+    for name, content in {"policies": policies(), "contracts": contracts(), "command-line": commands()}.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
 
@@ -39,6 +40,35 @@ def policies() -> str:
         paragraphs = [prose(text) for text in rule.strip("\n").split("\n\n")]
         parts += [f"## `{tag}`", prose(inspect.getdoc(policy) or ""), rows(policy), *paragraphs]
     return "\n\n".join(parts) + "\n"
+
+
+def contracts() -> str:
+    """Each kind of plug-in: the methods that its contract names, as the base class has them."""
+    parts = [
+        "# Contracts\n\nMade from the base classes: K devices, n of them scheduled, m classes. "
+        "[How to write, check and use your own parts](../extending.md); [every class and field](api.md)."
+    ]
+    for name, kind in KINDS.items():
+        base = kind.base
+        methods = [method for method in base.contract if hasattr(base, method) and not method.startswith("__")]
+        if not methods:  # a function: its page shows it
+            continue
+        shown = "\n".join(f"{method}{_signature(getattr(base, method))}" for method in methods)
+        said = [f"- `{method}`: {prose(_first_line(getattr(base, method)))}" for method in methods]
+        about = f"`{base.plugin_field}`, derived from `{base.__module__}.{base.__name__}`. {prose(_first_line(base))}"
+        parts += [f"## {name.replace('_', ' ').capitalize()}", about, f"```text\n{shown}\n```", "\n".join(said)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _signature(method: Any) -> str:
+    """With its types, without self."""
+    signature = inspect.signature(method)
+    arguments = list(signature.parameters.values())[1:]
+    return str(signature.replace(parameters=arguments)).replace("'", "")
+
+
+def _first_line(documented: Any) -> str:
+    return (inspect.getdoc(documented) or "").partition("\n")[0]
 
 
 def prose(paragraph: str) -> str:
