@@ -36,6 +36,8 @@ TABLES = {
     "data.partition": "Who may ever see which sample.",
     "data.arrivals": "When samples reach the devices, and in which order.",
     "data.buffer": "Which of the samples that arrived a device still holds.",
+    "data.features": "The vector by which a server knows data: label counts, or what devices report. docs/features.md "
+    "says more.",
     "world.frequency": "The CPU frequency that a device has to spare.",
     "world.channel": "How the channel's small-scale fading hangs together over time.",
     "world.mobility": "Where the mean channel gain comes from.",

@@ -13,7 +13,7 @@ Reals = NDArray[np.float64]
 Ids = NDArray[np.int64]  # device numbers
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-LabelCounts = NDArray[np.int32]  # (K, m), or (m,) for one device
+LabelCounts = NDArray[np.int32 | np.int64]  # (K, m), or (m,) for one device; or another feature vector
 Nested = dict[str, Any]  # arrays by name, or further dictionaries of them: the state of something under way
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-FORMAT = 4  # of a run directory; 4: run.json states what the settings came to
+FORMAT = 5  # of a run directory; 5: run.json states how devices report features
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 TEXT = pl.String()
 
@@ -26,7 +26,8 @@ FACTS = {
     "downloads": "with `costs.download_bits` above 0",
     "own_costs": "with a `costs.rule` of your own",
     "labels": "for policies that go by the labels of all that is held",
-    "asks": "for policies that ask for reports",
+    "asks": "for policies that ask for reports, and with `data.features` that devices report",
+    "features": "with `data.features` that devices report",
     "fallible": "in a deployment and with `world.faults`, unless `system.reliability` is ignored",
     "batteries": "with batteries",
     "deployed": "in a deployment",
@@ -224,6 +225,9 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "cost_down_s": Column(REAL, "s", "what receiving the model takes, or would take", when="own_costs"),
     "cost_down_j": Column(REAL, "J", "what receiving the model costs, or would cost", when="own_costs"),
     "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", when="labels"),
+    "fresh_features": Column(COUNTS, "", "L(B_k) as last reported, in 1/1024 (list of m)", when="features"),
+    "used_features": Column(COUNTS, "", "the device's part of L(X) before the round, as reported", when="features"),
+    "stored_features": Column(COUNTS, "", "L(S_k) as last reported", when="features"),
     "e_report_j": Column(
         REAL, "J", "energy of the device's report; 0 for those who did not answer", when="asks", adds_to="energy_j",
         shown=shown("energy of the report", "mJ", 3),

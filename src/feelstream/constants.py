@@ -72,6 +72,9 @@ class Slot(Part):
     cycles: AtLeast0  # c_r of a report, beside those of training
     bits: Above0  # b
     trains: bool  # a report takes a whole local training
+    slow: bool  # computed at the least frequency that is in time, else at all that the device has
+    least_fading: AtLeast0  # |g|²/β below which a device does not report
+    every: Whole  # devices are asked in rounds 1, 1 + every, …
 
 
 class Core(Part):
@@ -106,6 +109,15 @@ class Data(Part):
     passes: bool  # a deployment on static data, which may count all of it as fresh again
 
 
+class Features(Part):
+    """What devices report of their data, where that is not known for nothing."""
+
+    size: Whole | None  # m, where the classes are known
+    reference: tuple[Above0, ...] | None  # q, the mix that balance is measured against; None: even
+    noise: AtLeast0  # ε of each report; 0: none
+    of_model: bool  # they depend on the model
+
+
 class World(Part):
     comes_and_goes: bool  # not every device can be reached in every round
     moves: bool  # mean gains change
@@ -120,6 +132,7 @@ class Policy(Part):
     name: str
     equal_shares: bool  # the scenario's admission decides who sends, each with an equal share of the band at P0/β
     by_score: bool  # it schedules the feasible devices with the lowest scores, as many as it planned for
+    asks: bool  # it goes by what devices report to it
     metric: str
     cardinality: str | None
     gain: str | None  # which gains it goes by
@@ -159,6 +172,7 @@ class Resolved(Part):
     slot: Slot | None
     law: Law
     data: Data
+    features: Features | None
     world: World
     policy: Policy
     learning: Learning

@@ -33,6 +33,8 @@ class Purpose(IntEnum):
     REPORTS = 17
     PACKET_ERRORS = 18
     COSTS = 19
+    FEATURES = 20
+    FEATURE_NOISE = 21
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

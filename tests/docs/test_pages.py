@@ -85,6 +85,7 @@ DESCRIBED = {
     "partition": ("model.md", "data.md"),
     "arrivals": ("model.md", "data.md"),
     "buffer": ("model.md",),
+    "features": ("features.md",),
     "energy law": ("energy-laws.md",),
     "local_training": ("learning.md",),
     "server_update": ("learning.md",),

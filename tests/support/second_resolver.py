@@ -82,7 +82,20 @@ def second(
         phases.append(
             {"first": first, "V": weight, "auto": V == "auto", "size": size, "smallest_plan": 1 if fewer else size}
         )
-    buffer = data.get("buffer", {})
+    buffer, features = data.get("buffer", {}), data.get("features", {})
+    keeps = buffer.get("kind", "keep") in ("keep", "use_once")
+    kind, noise, every = features.get("kind", "labels"), features.get("noise", 0.0), features.get("every", 1)
+    told = kind != "labels" or noise > 0 or every > 1
+    size = features["cells"] if kind == "sketch" else classes or 1
+    numbers = (name in ASKS) + (told and size * (1 if keeps and kind != "outputs" else 2))
+    reports, slot = scenario.get("reports", {}), None
+    if numbers:
+        slot = {field: reports[field] for field in ("slot_s", "cycles", "least_fading")} | {
+            "bits": reports["bits"] * numbers,
+            "trains": ASKS.get(name, False),
+            "slow": reports["pace"] == "slow",
+            "every": 1 if name in ASKS else every,
+        }
     limit = policy.get("power_max_w")
     return {
         "devices": K,
@@ -97,7 +110,7 @@ def second(
             "block_bits": radio.get("block_bits", 0.0),
             "code_overhead": radio.get("code_overhead", 0.0),
         },
-        "slot": {**scenario["reports"], "trains": ASKS[name]} if name in ASKS else None,
+        "slot": slot,
         "law": {
             "kind": "voltage" if voltage else "cubic",
             "power_coefficient": cpu["power_coefficient"],
@@ -107,11 +120,12 @@ def second(
         "data": {
             "classes": classes,
             **{field: data[field] for field in ("eligible", "empty_used", "empty_fresh", "fresh")},
-            "keeps": buffer.get("kind", "keep") in ("keep", "use_once"),
+            "keeps": keeps,
             "empties_on_use": buffer.get("kind") == "use_once",
             "most_held": buffer.get("capacity") if buffer.get("kind") in ("fifo", "reservoir") else None,
             "passes": False,
         },
+        "features": {"size": size, "reference": None, "noise": noise, "of_model": kind == "outputs"} if told else None,
         "world": {
             "comes_and_goes": world.get("availability", {}).get("kind", "always") != "always",
             "moves": mobility.get("kind", "static") != "static",
@@ -123,6 +137,7 @@ def second(
             "name": name,
             "equal_shares": name not in OWN_SHARES,
             "by_score": name in BY_SCORE or (name == "lyapunov" and policy.get("cardinality", "exact") == "exact"),
+            "asks": name in ASKS,
             "metric": policy.get("metric", "combined"),
             **{field: policy.get(field) for field in ("cardinality", "gain", "power", "pace", "least_share")},
             "power_max_w": limit if limit and math.isfinite(limit) else None,

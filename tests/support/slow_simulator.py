@@ -180,7 +180,7 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
                 "loss": rng.expovariate(1.0) if evaluated else None,
             }
         )
-    run = {"format": 4, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": copy.deepcopy(tree)}
+    run = {"format": 5, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": copy.deepcopy(tree)}
     run |= {"engine": {}, "data": {"name": "synthetic", "digest": "", "classes": CLASSES}}
     run |= {"versions": {}, "timings": {}, "facts": []}
     return Stored(run, pl.DataFrame(round_rows, ROUND_TYPES), pl.DataFrame(device_rows, DEVICE_TYPES))

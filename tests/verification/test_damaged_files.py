@@ -160,4 +160,4 @@ def test_a_wrong_number_of_rows_or_labels(run: Path, file: str) -> None:
 @pytest.mark.parametrize("classes", [9, 2**63, 2**70])  # the latter two fit no integer of the tables
 def test_another_number_of_classes(run: Path, classes: int) -> None:
     numbered(run, "data.classes", classes)
-    assert f"one entry per class ({classes})" in refusal(run)
+    assert f"every list in the column fresh_labels must have {classes} entries" in refusal(run)

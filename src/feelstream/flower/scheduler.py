@@ -73,6 +73,10 @@ class Scheduler:
                 "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
                 "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
             )
+        if scenario.data.features.reported:
+            raise ScenarioError(
+                "data.features.kind: must be labels, without noise, in a deployment; other features are for simulations"
+            )
         if self.policy.probes:
             raise ScenarioError(
                 f"policy.name: '{self.policy.plugin_name()}' asks devices for {', '.join(sorted(self.policy.probes))} "

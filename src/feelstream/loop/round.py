@@ -138,6 +138,7 @@ def settle(
         losses=_of_senders(losses, arrived),
         observation=observation,
         update_norm=_of_senders(update_norm, arrived),
+        report_j=e_report_j,
     )
     waited = slice(None) if cut is None else ~cut
     after = ServerState(

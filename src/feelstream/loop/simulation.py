@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Ids, Nested, Reals, read_only
 from feelstream.constants import Slot
 from feelstream.data.datasets import Dataset
+from feelstream.data.features import Vectors
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestSet
 from feelstream.guard import ask, broken, freeze
@@ -25,7 +26,7 @@ from feelstream.loop.changes import Change, scenario_in
 from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
 from feelstream.loop.world import Theta, World
 from feelstream.model.reporting import Reporting, reporting
-from feelstream.model.system import CostContext, system_of_round
+from feelstream.model.system import CostContext, System, system_of_round
 from feelstream.model.transmission import sent_in_blocks
 from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Observation
 from feelstream.randomness import Purpose, generator
@@ -47,8 +48,11 @@ class Simulation:
         self.scenario, self.seed, self.learner = scenario, seed, learner
         self.changes = tuple(changes)
         self._present = scenario  # with the changes so far
-        self.policy, self.system = scenario.policy, scenario.known_system(dataset.classes)
-        self.world = World(scenario, seed, dataset.train_labels, dataset.classes, dataset.recording)
+        self.policy, self.classes = scenario.policy, dataset.classes
+        features, data = scenario.data.features, (dataset.train_labels, dataset.classes, dataset.recording)
+        vectors = Vectors(features, dataset, generator(seed, Purpose.FEATURES)) if features.reported else None
+        self.world = World(scenario, seed, *data, vectors)
+        self.system = self._known_system(scenario)
         self.server = ServerState.first(self.policy, self.system, seed, scenario.learns_reliability)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.test = TestSet(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
@@ -82,7 +86,7 @@ class Simulation:
         t, world, stream, clock = self.round + 1, self.world, self.world.stream, [perf_counter()]
         if self._phases:
             self._take_up_changes(t)
-        stream.use(self.senders)
+        world.use(self.senders)
         world.advance(t)
         clock.append(perf_counter())
 
@@ -106,7 +110,7 @@ class Simulation:
             decision,
             transmission,
             gain=gain,
-            used_features=stream.used_labels,
+            used_features=stream.used_labels if world.told is None else world.told.used,
             losses=training.losses if training else None,
             update_norm=training.norms if training else None,
             reporting=reports,
@@ -119,13 +123,23 @@ class Simulation:
         clock.append(perf_counter())
 
         self.round = t
-        more = record.more if world.battery_j is None else {**record.more, **self._spend(record.energy_j)}
+        more = dict(record.more)
+        if world.battery_j is not None:
+            more |= self._spend(record.energy_j)
+        if world.told is not None:  # what was told stands beside what is true
+            more |= {name: getattr(stream, name).copy() for name in ("fresh_labels", "used_labels", "stored_labels")}
+            more["stored_features"] = world.told.stored
         model = read_only(self.model) if self.learner else None
         record = replace(record, measured=self._evaluate(t, model), theta=model, more=more)
         clock.append(perf_counter())
         for phase, since, until in zip(self.timings, clock, clock[1:], strict=False):
             self.timings[phase] += until - since
         return record
+
+    def _known_system(self, scenario: Scenario) -> System:
+        """What the server knows, with the mix that the balance of features is measured against."""
+        told, system = self.world.told, scenario.known_system(self.classes)
+        return system if told is None else replace(system, reference=told.vectors.reference)
 
     def _take_up_changes(self, t: int) -> None:
         """From this round on, take policy and budgets from the scenario as it stands; world and learning stay.
@@ -135,7 +149,7 @@ class Simulation:
         present = next((scenario for first, scenario in self._phases if first <= t), self.scenario)
         if present is not self._present:
             self._present, self.policy = present, present.policy
-            self.system = present.known_system(self.system.classes)
+            self.system = self._known_system(present)
             if t == 1:
                 self.server = ServerState.first(self.policy, self.system, self.seed, present.learns_reliability)
 
@@ -163,15 +177,35 @@ class Simulation:
             oracle_gain=world.gain if ORACLE_GAIN in needs else None,
         )
         observation = self.server.aware(observation)
-        return (observation, None) if system.reports is None else self._ask_devices(system.reports, observation)
+        if system.reports is None:
+            return observation, None
+        told, answered = self._ask_devices(system.reports, self._as_told(observation))
+        return self._as_told(told), answered
+
+    def _as_told(self, observation: Observation) -> Observation:
+        """With the vectors that devices have reported so far, where these are not known for nothing."""
+        told = self.world.told
+        if told is None:
+            return observation
+        return replace(
+            observation,
+            fresh_features=told.fresh,
+            used_features=told.used.sum(axis=0),
+            stored_features=None if observation.stored_features is None else told.stored,
+        )
 
     def _ask_devices(self, slot: Slot, observation: Observation) -> tuple[Observation, Reporting]:
         """The same with the reports of the devices that answered, and what these cost."""
         t, system, world = observation.round, observation.system, self.world
         known = self.server.policy, observation, generator(self.seed, Purpose.REPORTS, t)
-        asked = ask(self.policy, "asks", *known, at=t, K=world.devices)
+        asked = np.zeros(world.devices, bool)
+        if self.policy.probes:
+            asked = ask(self.policy, "asks", *known, at=t, K=world.devices)
+        elif world.told is None or world.told.due(t):
+            asked = observation.available
         asked = asked & observation.available & (observation.stored > 0)
         found = reporting(slot, system, observation.f_hz, observation.beta, world.gain, asked)
+        world.tell(t, found.answered, self.learner, self.theta)
         reports = world.reports(t, sorted(self.policy.probes), found.answered, self.learner, self.theta)
         return replace(observation, reports=reports), found
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.datasets.dataset import Recording
+from feelstream.data.features import Vectors
 from feelstream.data.streaming.arrivals import ArrivalContext
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import ProcessContext, State
@@ -17,6 +19,7 @@ from feelstream.guard import ask, freeze
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort
 from feelstream.learning.probes import Asked, reported
+from feelstream.loop.told import Told
 from feelstream.model import physics, reporting
 from feelstream.model.system import System
 from feelstream.randomness import Purpose, generator
@@ -57,7 +60,9 @@ class World:
         labels: NDArray[np.uint8],
         classes: int,
         recording: Recording | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
+        """vectors: of the training samples, where devices report feature vectors."""
         self.scenario, self.seed, self.devices = scenario, seed, scenario.system.devices
         population, around, data, system = scenario.population, scenario.world, scenario.data, scenario.system
         self.stream = Stream(
@@ -69,7 +74,15 @@ class World:
             data.buffer,
             fresh=data.fresh,
             collected=None if (population.arrivals == 1).all() else population.arrivals,
+            vectors=vectors.of(np.arange(len(labels))) if vectors and not data.features.of_model else None,
         )  # fmt: skip
+        self.told = vectors and Told(
+            vectors,
+            self.devices,
+            since_use=data.fresh == "since_use",
+            empties=data.buffer.empties_on_use,
+            keeps=data.buffer.keeps,
+        )
         self._context = ProcessContext(
             self.devices,
             system.rounds,
@@ -96,6 +109,12 @@ class World:
         self.remembers = scenario.learning.local.remembers
         self._kept: Nested = {}  # by the devices, of their local training
         self._trained: tuple[Cohort, Nested, Flags] | None = None  # who trained in this round, until `keep`
+
+    def use(self, senders: Ids) -> None:
+        """The updates of these devices arrived in the last round: what they held counts as used from now on."""
+        self.stream.use(senders)
+        if self.told is not None:
+            self.told.use(senders)
 
     def advance(self, t: int) -> None:
         """Let this round begin: samples arrive, devices move, frequencies and channels change."""
@@ -150,7 +169,14 @@ class World:
     def snapshot(self) -> Nested:
         """All that, with the same settings and seed, lets `restore` go on exactly from here."""
         battery = {} if self.battery_j is None else {"battery_j": self.battery_j}
-        return {"stream": self.stream.snapshot(), "processes": dict(self._states), "local": self._kept, **battery}
+        told = {} if self.told is None else {"told": self.told.snapshot()}
+        return {
+            "stream": self.stream.snapshot(),
+            "processes": dict(self._states),
+            "local": self._kept,
+            **battery,
+            **told,
+        }
 
     def restore(self, saved: Nested) -> None:
         self.stream.restore(saved["stream"])
@@ -158,6 +184,8 @@ class World:
         self._kept, self._trained = freeze(saved["local"]), None
         if self.battery_j is not None:
             self.battery_j = saved["battery_j"]
+        if self.told is not None:
+            self.told.restore(saved["told"])
 
     def train(self, t: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
         """Local training of these devices on what they hold. One without data has the update 0 and no loss (NaN).
@@ -200,6 +228,16 @@ class World:
             gain=self.gain[ids],
         )
         return {name: read_only(reported(name, asked)) for name in names}
+
+    def tell(self, t: int, answered: Flags, learner: Learner | None, theta: Theta) -> None:
+        """The devices that answer report the vectors of what they hold."""
+        if self.told is None:
+            return
+        self.told.forget(self.stream.stored == 0)
+        if not self.told.due(t):
+            return
+        predict = None if learner is None else partial(learner.log_probabilities, theta)
+        self.told.tell(np.flatnonzero(answered), self.stream, predict, generator(self.seed, Purpose.FEATURE_NOISE, t))
 
     def cohort(self, t: int, devices: Ids) -> Cohort:
         """These devices, as local training and probes know them."""

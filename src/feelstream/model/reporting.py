@@ -3,11 +3,12 @@
 The slot is the first slot_s of the round, and each of the K devices has the K-th part of the band in it. A device that
 is asked computes at the frequency of this round, then sends with P_k = P0/β_k:
 
-    T_report = c_r/f + b/R(K, |g|²),   E_report = E_cmp(c_r, f) + P_k · b/R(K, |g|²)
+    T_report = c_r/f + b/R(K, |g|²),   E_report = E_cmp(c_r, f_r) + P_k · b/R(K, |g|²)
 
-It answers where T_report ≤ slot_s. A device knows its own link, so one that would be late does not begin and pays
-nothing. Where the report is the norm of an update, the device trains for it: that takes c more cycles, which are
-charged with the report unless the device is scheduled, since then they are charged as its training.
+It answers where T_report ≤ slot_s and |g|²/β ≥ least_fading. A device knows its own link, so one that would be late
+does not begin and pays nothing. f_r is f, or with reports.pace = slow the least frequency that is in time, at least the
+lowest there is. Where the report is the norm of an update, the device trains for it: that takes c more cycles, which
+are charged with the report unless the device is scheduled, since then they are charged as its training.
 
 Reliability: how likely each device is to deliver, learned from its turns, against devices that report and fail.
 
@@ -60,23 +61,37 @@ def needed_s(slot: Slot, system: System, f_hz: Reals, ratio: Reals) -> Reals:
 def reporting(slot: Slot, system: System, f_hz: Reals, beta: Reals, gain: Reals, asked: Flags) -> Reporting:
     """Of the devices that were asked, who answers, and at which cost."""
     ratio = gain / beta
-    answered = asked & (needed_s(slot, system, f_hz, ratio) <= slot.slot_s)
+    answered = asked & (needed_s(slot, system, f_hz, ratio) <= slot.slot_s) & (ratio >= slot.least_fading)
     ids = np.flatnonzero(answered)
     own_j, training_j = np.zeros(system.devices), np.zeros(system.devices)
     sending_s = slot.bits / np.asarray(_rate(system, ratio[ids]))
-    own_j[ids] = system.compute_energy_j(f_hz[ids], ids, slot.cycles) + system.received_power_w / beta[ids] * sending_s
+    own_j[ids] = _computing_j(slot, system, f_hz[ids], sending_s, ids) + system.received_power_w / beta[ids] * sending_s
     if slot.trains:
         training_j[ids] = system.compute_energy_j(f_hz[ids], ids)
     return Reporting(answered, own_j, training_j)
 
 
 def worst_case_j(slot: Slot, system: System, f_hz: Reals, beta: Reals) -> Reals:
-    """(K,) what no report exceeds: E_cmp(c_r, f) + P_k slot_s, and E_cmp of training where it takes that.
+    """(K,) what no report exceeds: that of sending at least_fading, and E_cmp of training where it takes that.
 
-    Of a device that is scheduled, training is in its own worst case already; so this is more than enough.
+    Without a least fading that is sending through the whole slot. Of a device that is scheduled, training is in its own
+    worst case already; so this is more than enough.
     """
-    own_j = system.compute_energy_j(f_hz, cycles=slot.cycles) + system.received_power_w / beta * slot.slot_s
+    longest_s = slot.slot_s
+    if slot.least_fading:
+        longest_s = min(longest_s, slot.bits / float(_rate(system, np.array(slot.least_fading))))
+    own_j = _computing_j(slot, system, f_hz, longest_s) + system.received_power_w / beta * longest_s
     return own_j + system.compute_energy_j(f_hz) if slot.trains else own_j
+
+
+def _computing_j(
+    slot: Slot, system: System, f_hz: Reals, sending_s: float | Reals, ids: Ids | slice = slice(None)
+) -> Reals:
+    """E_cmp of the report's cycles."""
+    if slot.slow:
+        left_s = np.maximum(slot.slot_s - sending_s, np.finfo(float).tiny)
+        f_hz = np.minimum(f_hz, np.maximum(slot.cycles / left_s, system.frequency_hz[0]))
+    return system.compute_energy_j(f_hz, ids, slot.cycles)
 
 
 def _rate(system: System, ratio: Reals) -> Reals:

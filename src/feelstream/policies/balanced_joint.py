@@ -153,7 +153,8 @@ class BalancedJoint(Policy):
         system, t, spent_j = observation.system, observation.round, state["spent_j"]
         labels = self._labels(observation)
         holds = np.asarray(labels.any(axis=1))
-        left_j = rations.left_j(self.pace, system, t, spent_j)
+        reports_j = rations.reports_j(self.pace, system, t, observation.f_hz, observation.beta)
+        left_j = rations.left_j(self.pace, system, t, spent_j + reports_j)
         first = np.where(holds & (state["first"] == 0), t, state["first"])
         due_j = rations.due_j(self.pace, system, t, first, self.haste)
 
@@ -256,6 +257,9 @@ class BalancedJoint(Policy):
 
     def update(self, state: State, outcome: Outcome) -> State:
         labels, spent_j = self._labels(outcome.observation), state["spent_j"].copy()
+        if outcome.report_j is not None:
+            spent_j += outcome.report_j
+            spent_j[outcome.schedule] -= outcome.report_j[outcome.schedule]  # it is in what the turn cost
         spent_j[outcome.schedule] += outcome.energy_j
         pooled = labels[outcome.schedule[outcome.transmitted]].sum(axis=0, dtype=float)
         mix = pooled / pooled.sum() if pooled.any() else state["seen"]

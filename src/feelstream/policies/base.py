@@ -190,6 +190,7 @@ class Outcome(Frozen):
             without learning.
         observation: What was known when the round was scheduled.
         update_norm: (scheduled,) ‖Δθ_k‖₂, as `losses`.
+        report_j: (K,) what reports cost each device, J, which `energy_j` includes; None: nobody was asked for any.
     """
 
     round: int
@@ -200,6 +201,7 @@ class Outcome(Frozen):
     losses: NDArray[np.float32] | None
     observation: Observation
     update_norm: Reals | None = None
+    report_j: Reals | None = None
 
 
 class Policy(Plugin):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from feelstream.arrays import Reals
 from feelstream.code import named_files
 from feelstream.columns import FORMAT
 from feelstream.constants import Resolved
@@ -65,6 +66,7 @@ class Manifest(BaseModel):
         engine: dict[str, Any],
         data: dict[str, Any],
         changes: Sequence[Change] = (),
+        reference: Reals | None = None,
         packages: Iterable[str] = ("numpy", "scipy", "polars"),
         **more: Any,
     ) -> Self:
@@ -73,7 +75,7 @@ class Manifest(BaseModel):
         versions = {"python": platform.python_version(), **{name: _version(name) for name in packages}}
         for part in scenario.plugins():
             versions |= part.plugin_versions()
-        came_to, constants = resolved(scenario, data.get("classes"), changes, more.get("deployment"))
+        came_to, constants = resolved(scenario, data.get("classes"), changes, more.get("deployment"), reference)
         return cls(
             seed=seed,
             scenario=settings,

@@ -97,6 +97,7 @@ def prepare(
             "samples": len(dataset.train_labels),
         },
         changes=changes,
+        reference=simulation.system.reference,
         quantities=tuple(simulation.evaluators.quantities),
     )
     if _version_of(scenario.data.dataset) != version:

@@ -29,12 +29,14 @@ def resolved(
     classes: int | None,
     changes: Sequence[Change] = (),
     deployment: Mapping[str, Any] | None = None,
+    reference: Reals | None = None,
 ) -> tuple[Resolved, pl.DataFrame | None]:
     """All of it, and the table of the constants in which devices differ; None where they are alike.
 
-    classes: of labels, where they are known. deployment: what run.json says of it, where the run is one.
+    classes: of labels, where they are known. deployment: what run.json says of it, where the run is one. reference: the
+    mix of features that balance is measured against, if it is not even.
     """
-    system, around, data = scenario.known_system(classes=1), scenario.world, scenario.data
+    system, around, data = scenario.known_system(classes or 1), scenario.world, scenario.data
     columns = _constants(scenario, system)
     alike = {name: float(values[0]) for name, values in columns.items() if _alike(values)}
     differing = {name: values for name, values in columns.items() if name not in alike}
@@ -59,6 +61,7 @@ def resolved(
         data=_part(
             constants.Data, data, data.buffer, classes=classes, passes=bool(deployment and deployment["passes"])
         ),
+        features=_features(scenario, classes, reference),
         world=_part(
             constants.World,
             around.harvest,
@@ -144,6 +147,15 @@ def _law(law: EnergyLaw, system: System) -> constants.Law:
     return constants.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
 
 
+def _features(scenario: Scenario, classes: int | None, reference: Reals | None) -> constants.Features | None:
+    kind = scenario.data.features
+    if not kind.reported:
+        return None
+    size = None if classes is None else kind.size(classes)
+    mix = None if reference is None else tuple(reference.tolist())
+    return _part(constants.Features, kind, size=size, reference=mix)
+
+
 def _policy(scenario: Scenario) -> constants.Policy:
     policy = scenario.policy
     texts = {name: _field(policy, name, str) for name in ("cardinality", "gain", "power", "pace")}
@@ -152,6 +164,7 @@ def _policy(scenario: Scenario) -> constants.Policy:
         name=policy.plugin_name(),
         equal_shares=policy.equal_shares,
         by_score=policy.by_score,
+        asks=bool(policy.probes),
         metric=_field(policy, "metric", str) or "combined",
         **texts,
         **{name: value if value is not None and 0 < value < np.inf else None for name, value in numbers.items()},

@@ -66,6 +66,7 @@ class Scenes:
     def __init__(self, run: Run, scenario: Scenario | None = None) -> None:
         assert run.devices is not None
         self.scenario, self.seed, self.facts = scenario or run.scenario, run.seed, run.manifest.facts
+        self.resolved = run.manifest.resolved
         self.changes = in_order(self.scenario, from_list(run.manifest.changes))
         self._rounds = run.devices.partition_by("round", as_dict=True, include_key=False)
         self._states: list[State] = []  # before the rounds 1, 2, … as far as they were asked for
@@ -112,8 +113,10 @@ class Scenes:
 
     def _observation(self, round: int) -> Observation:
         rows, scenario = self.rows(round), self.scenario_in(round)
-        labels = counts(rows["fresh_labels"])
-        system = scenario.known_system(labels.shape[1])
+        told, about = "features" in self.facts, self.resolved
+        system = scenario.known_system(about.data.classes or counts(rows["fresh_labels"]).shape[1])
+        if about.features is not None and about.features.reference is not None:
+            system = replace(system, reference=np.array(about.features.reference))
         stored = rows["stored"].to_numpy()
         own = "own_costs" in self.facts  # by a rule of the user's own, which is not asked again
         said = [rows[column].to_numpy() for column in COSTS] if own else [cycles_by_data(system, stored)]
@@ -131,11 +134,13 @@ class Scenes:
             beta=rows["beta"].to_numpy(),
             stored=stored,
             fresh=rows["fresh"].to_numpy(),
-            fresh_features=labels,
-            used_features=counts(rows["used_labels"]).sum(axis=0),
+            fresh_features=counts(rows["fresh_features" if told else "fresh_labels"]),
+            used_features=counts(rows["used_features" if told else "used_labels"]).sum(axis=0),
             queue_j=rows["queue_j"].to_numpy(),
             available=rows["available"].to_numpy(),
-            stored_features=counts(rows["stored_labels"]) if "labels" in self.facts else None,
+            stored_features=counts(rows["stored_features" if told else "stored_labels"])
+            if "labels" in self.facts
+            else None,
             reliability=rows["reliability"].to_numpy() if "fallible" in self.facts else None,
             oracle_gain=rows["gain"].to_numpy() if ORACLE_GAIN in policy.needs else None,
         )
@@ -146,7 +151,8 @@ class Scenes:
         sent, gain, energy_j = (column.to_numpy()[ids] for column in (rows["transmitted"], rows["gain"], spent_j(rows)))
         trained = "deployed" in self.facts or self.scenario.learning.engine != "none"
         outcome = Unstored if trained else Outcome
-        return outcome(round, ids, sent, gain, energy_j, None, self._observation(round))
+        report_j = rows["e_report_j"].to_numpy() if "asks" in self.facts else None
+        return outcome(round, ids, sent, gain, energy_j, None, self._observation(round), report_j=report_j)
 
 
 def counts(lists: pl.Series) -> NDArray:

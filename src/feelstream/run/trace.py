@@ -49,7 +49,8 @@ def facts_of(scenario: Scenario, deployment: Mapping[str, Any] | None = None) ->
         "downloads": own_costs or system.downloads,
         "own_costs": own_costs,
         "labels": STORED_FEATURES in scenario.policy.needs,
-        "asks": bool(scenario.policy.probes),
+        "asks": system.reports is not None,
+        "features": simulated and scenario.data.features.reported,
         "fallible": learns_reliability,
         "batteries": simulated and scenario.world.harvest.battery_j is not None,
         "deployed": not simulated,
@@ -196,6 +197,8 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
         "cost_bits": observation.system.device_bits,
         "cost_down_s": observation.system.download_s,
         "cost_down_j": observation.system.download_j,
+        "fresh_features": observation.fresh_features,
+        "used_features": record.used_features,
         **record.more,
     }
     found: dict[str, NDArray] = {}

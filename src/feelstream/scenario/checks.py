@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = 1_000_000
 PLANS_ALIKE = "which plans with one deadline, fixed cycles, and the energy of computing and sending alone"
-ASKS_REPORTS = "which asks for reports: what devices receive for one is not charged"
+ASKS_REPORTS = "where devices report: what they receive for that is not charged"
 
 
 def check(scenario: Scenario) -> None:
@@ -78,10 +78,19 @@ def _of_needs(scenario: Scenario) -> Iterator[str]:
                 f"learning.engine: must not be none for policy '{name}', which asks devices for {need}, and that "
                 "takes a model"
             )
-    if policy.probes and not scenario.reports.slot_s < scenario.system.round_s:
+    features = scenario.data.features
+    reports = f"policy '{name}', which asks for reports" if policy.probes else "features that devices report"
+    if (policy.probes or features.reported) and not scenario.reports.slot_s < scenario.system.round_s:
         yield (
-            f"reports.slot_s: must be below system.round_s = {scenario.system.round_s:g} for policy '{name}', which "
-            f"asks for reports, not {scenario.reports.slot_s:g}"
+            f"reports.slot_s: must be below system.round_s = {scenario.system.round_s:g} for {reports}, "
+            f"not {scenario.reports.slot_s:g}"
+        )
+    if features.of_model and learning.engine == "none":
+        yield f"learning.engine: must not be none for features '{features.plugin_name()}', which a model computes"
+    if features.noise and not features.of_model and not scenario.data.buffer.keeps:
+        yield (
+            f"data.features.noise: must be 0 with the buffer {scenario.data.buffer.plugin_name()}, for what it deletes "
+            "would be told without noise"
         )
 
 
@@ -156,8 +165,8 @@ def _of_plans(scenario: Scenario, system: System) -> Iterator[str]:
         (policy.fills_round, "devices.deadline_s", alike, not system.deadlines_differ, PLANS_ALIKE),
         (policy.fills_round, "costs.receive_power_w", "0", not system.download_j.any(), PLANS_ALIKE),
         (policy.fills_round, "costs.cycles_per_sample", "0", not system.cycles_per_sample, PLANS_ALIKE),
-        (policy.probes, "costs.rule.kind", "settings", rule.of_settings, ASKS_REPORTS),
-        (policy.probes, "costs.download_bits", "0", not costs.download_bits, ASKS_REPORTS),
+        (system.reports, "costs.rule.kind", "settings", rule.of_settings, ASKS_REPORTS),
+        (system.reports, "costs.download_bits", "0", not costs.download_bits, ASKS_REPORTS),
     ):
         if concerns and not fits:
             yield f"{field}: must be {wanted} for the policy {policy.plugin_name()}, {why}"

@@ -208,7 +208,7 @@ def population_of(scenario: Scenario) -> Population:
 
 def system_of(scenario: Scenario, classes: int) -> System:
     """The constants that a server knows, as plain numbers and arrays."""
-    population, slot = scenario.population, scenario.reports.slot(scenario.policy)
+    population, slot = scenario.population, scenario.reports.slot(scenario.policy, scenario.data, classes)
     before_s, per_sample = slot.slot_s if slot else 0.0, scenario.costs.cycles_per_sample
     devices, update_bits = scenario.system.devices, known_number("radio.update_bits", scenario.radio.update_bits)
     download_s = scenario.costs.download_bits / population.download_bit_per_s
@@ -216,7 +216,7 @@ def system_of(scenario: Scenario, classes: int) -> System:
         devices=devices,
         rounds=scenario.system.rounds,
         classes=classes,
-        features=classes,
+        features=scenario.data.features.size(classes),
         round_s=scenario.system.round_s - before_s,
         energy_budget_j=population.energy_budget_j,
         cycles=np.broadcast_to(per_sample, devices) if per_sample else population.cycles,

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from feelstream.constants import Slot
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
+from feelstream.data.features import FEATURES, Features
 from feelstream.data.streaming.arrivals import Arrivals
 from feelstream.data.streaming.buffers import BUFFERS, Buffer
 from feelstream.data.streaming.partition import PARTITIONS, Partition
@@ -196,6 +197,7 @@ class DataSettings(Settings):
     partition: Annotated[Partition, PARTITIONS] = PARTITIONS.chosen()
     arrivals: Annotated[Arrivals, ARRIVALS] = ARRIVALS.chosen()
     buffer: Annotated[Buffer, BUFFERS] = BUFFERS.chosen()
+    features: Annotated[Features, FEATURES] = FEATURES.chosen()
 
 
 class DeviceClass(Settings):
@@ -273,14 +275,35 @@ class ReportsSettings(Settings):
     cycles: NonNegative = Field(
         default=20966400.0, description="CPU cycles of a report, beside those of training where it takes that; ≥ 0"
     )
-    bits: Positive = Field(default=32.0, description="size of a device's report, bit; > 0")
+    bits: Positive = Field(
+        default=32.0, description="size of a device's report, bit, and of each number of a feature vector; > 0"
+    )
     samples: Count = Field(default=32, description="samples that a device's report is made of, at most; ≥ 1")
+    pace: Literal["full", "slow"] = Field(
+        default="full",
+        description="frequency of computing a report: full: all that the device has; slow: the least that is in time",
+    )
+    least_fading: NonNegative = Field(
+        default=0.0, description="|g|²/β below which a device does not report, so that its cost is bounded; ≥ 0"
+    )
 
-    def slot(self, policy: Policy) -> Slot | None:
-        """The slot, where the policy asks for reports."""
-        if not policy.probes:
+    def slot(self, policy: Policy, data: DataSettings, classes: int) -> Slot | None:
+        """The slot, where the policy asks for reports, or feature vectors are reported."""
+        features, numbers = data.features, 1 if policy.probes else 0
+        if features.reported:
+            size = features.size(classes)  # where nothing is deleted, what is stored follows from what is new
+            numbers += size if data.buffer.keeps and not features.of_model else 2 * size
+        if not numbers:
             return None
-        return Slot(slot_s=self.slot_s, cycles=self.cycles, bits=self.bits, trains=TRAINING in policy.needs)
+        return Slot(
+            slot_s=self.slot_s,
+            cycles=self.cycles,
+            bits=self.bits * numbers,
+            trains=TRAINING in policy.needs,
+            slow=self.pace == "slow",
+            least_fading=self.least_fading,
+            every=1 if policy.probes else features.every,
+        )
 
 
 class TraceSettings(Settings):

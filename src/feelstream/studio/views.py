@@ -22,7 +22,8 @@ from feelstream.scenario import Scenario
 
 ARRAY_BYTES = 150  # of an array beside its numbers, with its place in a dictionary
 MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that were scheduled
-ASIDE = ("round", "used_labels", "stored_labels")  # columns that no page shows by device, and lists are large
+TOLD = ("fresh_features", "used_features", "stored_features")
+ASIDE = ("round", "used_labels", "stored_labels", *TOLD)  # columns that no page shows by device, and lists are large
 MOST_EXPLAINED = 3  # scheduled devices that are explained one by one
 MOST_RANKED = 12  # that are looked at for it
 

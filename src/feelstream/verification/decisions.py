@@ -108,7 +108,7 @@ def _score(r: Rounds) -> tuple[Array, Array | float]:
 
 def _candidates(r: Rounds) -> Array:
     """The feasible devices, of which some policies leave out those without data, or those that did not report."""
-    return r.feasible & ((not r.has("with data")) | (r.stored > 0)) & ((not r.has("asks, ours")) | answered(r))
+    return r.feasible & ((not r.has("with data")) | r.known_to_hold) & ((not r.has("ours, by reports")) | answered(r))
 
 
 def _left_out_lower(r: Rounds) -> Array:
@@ -192,6 +192,7 @@ def traits_of(stored: Stored) -> frozenset[str]:
     nothing_leaves, since_use = run.data.keeps and not run.data.empties_on_use, run.data.fresh == "since_use"
     scored = (name, policy.gain) in SCORES or (name, None) in SCORES
     free = name in LYAPUNOV and policy.cardinality == "free"
+    of_features, always = run.features, run.slot is not None and run.slot.every == 1
     optimal = name == "lyapunov" and law
     holds = {
         "ours": ours,
@@ -208,7 +209,9 @@ def traits_of(stored: Stored) -> frozenset[str]:
         "with data": name in WITH_DATA,
         "priced": name == "lyapunov_joint",  # only who can be planned with the band has a score
         "norms": name == "update_norm",
-        "asks everyone": name == "gradient_norm",
+        "by reports": policy.asks,
+        "asks everyone": name == "gradient_norm" or (of_features is not None and always),
+        "of model": of_features is not None and of_features.of_model,
         "cap": name in LYAPUNOV and policy.cardinality == "cap",
         "free": free,
         "changes": len(run.phases) > 1,

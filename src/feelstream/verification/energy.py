@@ -104,24 +104,39 @@ def _may(r: Rounds, edge: bool) -> Array:
     asked = _slot(r)
     needed = (asked.cycles + (r.cycles if asked.trains else 0.0)) / r.f_hz + _reporting_s(r)
     unsure = close(needed, np.full_like(needed, asked.slot_s))
-    return r.available & (r.stored > 0) & np.where(unsure, edge, needed <= asked.slot_s)
+    shallow = r.gain / r.beta >= asked.least_fading * (1 + (-RELATIVE if edge else RELATIVE))
+    return r.available & (r.stored > 0) & shallow & np.where(unsure, edge, needed <= asked.slot_s)
+
+
+def _own_report_j(r: Rounds, sending_s: Array | float) -> Array | float:
+    """E_cmp(c_r), at f, or at the least frequency that leaves this time for sending."""
+    asked, f_hz = _slot(r), r.f_hz
+    if not asked.cycles:
+        return 0.0
+    if asked.slow:
+        least_hz = asked.cycles / np.maximum(asked.slot_s - sending_s, 1e-300)
+        f_hz = np.minimum(f_hz, np.maximum(least_hz, r.constants["frequency_low_hz"].min()))
+    return r.law_j(asked.cycles, f_hz) * r.factor
 
 
 def _report_j(r: Rounds) -> Array:
     """E_cmp(c_r) + (P0/β)·b/R; with E_cmp of training where it took that and the device was not scheduled; else 0."""
     asked = _slot(r)
-    own = r.law_j(asked.cycles, r.f_hz) * r.factor if asked.cycles else 0.0
+    own = _own_report_j(r, _reporting_s(r))
     trained = np.where(r.scheduled, 0.0, r.computing_j(r.f_hz)) if asked.trains else 0.0
     return np.where(answered(r), own + r.equal_power_w * _reporting_s(r) + trained, 0.0)
 
 
 def worst_report_j(r: Rounds) -> Array | float:
-    """What no report exceeds: sending through the whole slot, and training where it takes that."""
+    """What no report exceeds: sending at the least fading, or through the slot; training where it takes that."""
     if r.run.slot is None:
         return 0.0
     asked = r.run.slot
-    own = r.law_j(asked.cycles, r.f_hz) * r.factor if asked.cycles else 0.0
-    return own + (r.computing_j(r.f_hz) if asked.trains else 0.0) + r.equal_power_w * asked.slot_s
+    longest_s = asked.slot_s
+    if asked.least_fading:
+        longest_s = np.minimum(longest_s, r.sending_s(r.K, asked.least_fading, asked.bits))
+    own = _own_report_j(r, longest_s)
+    return own + (r.computing_j(r.f_hz) if asked.trains else 0.0) + r.equal_power_w * longest_s
 
 
 ALLOCATIONS = (

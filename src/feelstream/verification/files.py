@@ -143,6 +143,7 @@ def _check_facts(run: Resolved, facts: frozenset[str], deployed: bool, downloads
         "own_costs": "costs.rule" in run.own,
         "downloads": downloads or "costs.rule" in run.own,
         "asks": run.slot is not None,
+        "features": run.features is not None,
         "fallible": "fallible" in facts and (deployed or run.world.fails),  # it may also be ignored
         "batteries": not deployed and (run.world.battery_j is not None or "batteries" in facts),  # unknown of some
         "deployed": deployed,
@@ -186,12 +187,13 @@ def read_blocks(stored: Stored, columns: dict[str, Column]) -> Iterator[tuple[in
     check_shape(path, columns, T * K, f"{T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
     starts = sorted({*range(0, T, step), *(phase.first - 1 for phase in run.phases)})
-    classes = run.data.classes
+    of_features = {name for name in columns if name.endswith("_features")}
+    lists = [name for name, column in columns.items() if column.kind == COUNTS]
+    lengths = {name: run.features.size if run.features and name in of_features else run.data.classes for name in lists}
     for start, end in pairwise([*starts, T]):
-        values, nulls = arrays(path, start * K, columns, (end - start, K), classes)
-        lengths = {name: values[name].shape[-1] for name, column in columns.items() if column.kind == COUNTS}
-        classes = classes or next(iter(lengths.values()))
-        if set(lengths.values()) != {classes}:
+        values, nulls = arrays(path, start * K, columns, (end - start, K), lengths)
+        lengths = {name: values[name].shape[-1] for name in lists}
+        if len({lengths[name] for name in lists if name not in of_features}) > 1:
             raise RunError(f"{path}: the label lists do not all have one length.")
         yield start + 1, values, nulls
 
@@ -229,9 +231,13 @@ def rows_of(path: Path, query: pl.LazyFrame) -> pl.DataFrame:
 
 
 def arrays(
-    path: Path, start: int, columns: Mapping[str, Column], shape: tuple[int, ...], classes: int | None = None
+    path: Path,
+    start: int,
+    columns: Mapping[str, Column],
+    shape: tuple[int, ...],
+    lengths: Mapping[str, int | None] | None = None,
 ) -> Read:
-    """Rows of a table from `start` on, as arrays of this shape."""
+    """Rows of a table from `start` on, as arrays of this shape. lengths: of the lists in a column, where known."""
     length = int(np.prod(shape))
     frame = rows_of(path, pl.scan_parquet(path, glob=False).slice(start, length).select(list(columns)))
     values: dict[str, Array] = {}
@@ -241,7 +247,7 @@ def arrays(
         some = series.null_count() > 0  # most columns lack nothing, and to ask for nulls or fill them is a query each
         nulls[name] = series.is_null().to_numpy().reshape(shape) if some else np.zeros(shape, bool)
         if column.kind == COUNTS:
-            values[name] = _label_counts(path, series, classes).reshape(*shape, -1)
+            values[name] = _counts(path, series, (lengths or {}).get(name)).reshape(*shape, -1)
             continue
         _, dtype, missing = READ[column.kind]
         series = series.cast(dtype)
@@ -249,12 +255,12 @@ def arrays(
     return values, nulls
 
 
-def _label_counts(path: Path, series: pl.Series, classes: int | None) -> Array:
+def _counts(path: Path, series: pl.Series, length: int | None) -> Array:
     """A column of equally long lists as one flat array; a missing count reads as −1, which no rule allows."""
     lists = series.cast(pl.List(pl.Int64))
     lengths = lists.list.len()
-    wanted = classes if classes is not None else lengths.max()
+    wanted = length if length is not None else lengths.max()
     if wanted == 0 or lists.null_count() or (lengths.to_numpy() != wanted).any():
-        raise RunError(f"{path}: every list in the column {series.name} must have one entry per class ({wanted}).")
+        raise RunError(f"{path}: every list in the column {series.name} must have {wanted} entries.")
     counts = lists.explode()
     return (counts.fill_null(-1) if counts.null_count() else counts).to_numpy()

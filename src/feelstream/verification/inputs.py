@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from feelstream.columns import COUNTS, REAL, ROUND_COLUMNS, TRUTH, Column, columns_of
-from feelstream.verification.energy import worst_report_j
+from feelstream.verification.energy import answered, worst_report_j
 from feelstream.verification.findings import RELATIVE, Array, Stage
 from feelstream.verification.rounds import Rounds
 from feelstream.verification.rules import Rule, exact, holds, only, same, within
@@ -123,6 +123,16 @@ RULES = (
     exact(INPUTS, "stored", "where use empties a buffer, nothing stored was used before", lambda r: r.fresh, "empties"),
     exact(INPUTS, "stored", "a buffer never holds more than its capacity",
           lambda r: np.minimum(r.stored, r.run.data.most_held), "limited"),
+    # Reported features
+    exact(INPUTS, "used_features", "used features start at 0 and change only when a device transmits",
+          lambda r: r.before("used_features"), "features", but=lambda r: r.before("transmitted")),
+    exact(INPUTS, "used_features", "of a device that transmits, all counts as used that it had reported",
+          lambda r: r.before("stored_features"), "features", but=lambda r: ~r.before("transmitted")),
+    exact(INPUTS, "stored_features", "where nothing is deleted, stored features = used features + fresh features",
+          lambda r: r.used_features + r.fresh_features, "features, keeps since use, not of model"),
+    exact(INPUTS, "fresh_features", "features change only when a device has reported, or was used",
+          lambda r: r.before("fresh_features"), "features",
+          but=lambda r: answered(r) | r.before("transmitted") | (r.stored == 0)),
     # Who may be scheduled. Real devices may be out of reach or not known; nobody else is kept out.
     only(INPUTS, "available", "who is available holds data (data.eligible), has time and can send with P0/β",
          lambda r: r.allowed),

@@ -277,8 +277,10 @@ class Rounds(Table):
         read as the vector). Nothing used yet, or nothing fresh: 0 where the setting says zero; where it says vector, 1
         unless the other is zero too.
         """
-        x, x_empty, x_even = _centred(self.used_labels.sum(axis=1, keepdims=True))
-        y, y_empty, y_even = _centred(self.fresh_labels)
+        told = self.has("features")
+        used, fresh = (self.used_features, self.fresh_features) if told else (self.used_labels, self.fresh_labels)
+        x, x_empty, x_even = _centred(used.sum(axis=1, keepdims=True))
+        y, y_empty, y_even = _centred(fresh)
         x, y = np.where(x_empty[..., None], 0.0, x), np.where(y_empty[..., None], 0.0, y)
         zero = (self.t == 1) | ((x_even | x_empty) & (y_even | y_empty))
         if self.run.data.empty_used == "zero":
@@ -288,6 +290,11 @@ class Rounds(Table):
         norms = np.square(x).sum(axis=-1) + np.square(y).sum(axis=-1)
         fixed = zero | x_empty | y_empty
         return np.where(zero, 0.0, np.square(x - y).sum(axis=-1) / np.where(zero, 1.0, norms)), fixed
+
+    @property
+    def known_to_hold(self) -> Array:
+        """Who holds data, as far as the policy knows: it may go by vectors of all that is held, as reported."""
+        return self.stored_features.sum(axis=-1) > 0 if self.has("features, labels") else self.stored > 0
 
     def importance_at(self, feasible: Array) -> tuple[Array, Array]:
         """I by the metric, times priority and reliability, and the size of its terms; another's as stored."""
@@ -311,9 +318,9 @@ class Rounds(Table):
         return RELATIVE if self.traits & {"ours", "equal"} else OF_OTHERS
 
 
-def _centred(labels: Array) -> tuple[Array, Array, Array]:
-    labels = labels.astype(np.int64, copy=False)
-    m, total = labels.shape[-1], labels.sum(axis=-1)
-    even = (labels * m == total[..., None]).all(axis=-1)
+def _centred(vectors: Array) -> tuple[Array, Array, Array]:
+    vectors = vectors.astype(np.int64, copy=False)
+    m, total = vectors.shape[-1], vectors.sum(axis=-1)
+    even = (vectors * m == total[..., None]).all(axis=-1)
     # The numerator is a whole number: proportions that are nearly even must not cancel.
-    return (labels * m - total[..., None]) / (np.maximum(total, 1) * m)[..., None], total == 0, even
+    return (vectors * m - total[..., None]) / (np.maximum(total, 1) * m)[..., None], total == 0, even

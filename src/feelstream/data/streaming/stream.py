@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ints, LabelCounts, Nested, Reals, copied, read_only
+from feelstream.arrays import Flags, Ints, LabelCounts, Nested, Reals, copied, read_only
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, schedule_of
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.guard import STATE, ask, broken
@@ -29,6 +29,7 @@ class Stream:
         fresh_labels: L(B_k(t)), int32 (K, m).
         used_labels: L(S_k(t̂_k)): what each device held when it was last used, zero if never; int32 (K, m).
         used_total: L(X) = Σ_k L(S_k(t̂_k)), int64 (m,).
+        stored_features, fresh_features: as the labels, of the vectors given; int32 (K, m'); None without any.
     """
 
     stored: Ints
@@ -37,6 +38,8 @@ class Stream:
     fresh_labels: LabelCounts
     used_labels: LabelCounts
     used_total: Ints
+    stored_features: LabelCounts | None = None
+    fresh_features: LabelCounts | None = None
 
     def __init__(
         self,
@@ -46,12 +49,14 @@ class Stream:
         *,
         fresh: Fresh = "since_use",
         collected: Reals | None = None,
+        vectors: LabelCounts | None = None,
     ) -> None:
         """Plan the arrivals. Nothing has arrived yet.
 
         fresh: "since_use" (what arrived after the device's last use and is still held) or "per_round" (what
         arrived in this round and is still held). collected: share of the arriving samples that each device keeps,
-        (K,); the others are passed over, and it goes through its shard more slowly.
+        (K,); the others are passed over, and it goes through its shard more slowly. vectors: (N, m') of each sample, to
+        be added up as the labels are counted.
         """
         self._context, self._arrivals, self._buffer = context, arrivals, buffer
         self._per_round, self._collected = fresh == "per_round", collected
@@ -71,6 +76,9 @@ class Stream:
             "used_labels": np.zeros((K, m), np.int32),
             "used_total": np.zeros(m, np.int64),
         }
+        self._vectors = None if vectors is None else vectors[plan.shards.samples]  # by place in the shards
+        if vectors is not None:
+            self._now |= {f"{of}_features": np.zeros((K, vectors.shape[1]), np.int32) for of in ("stored", "fresh")}
         for name, array in self._now.items():
             setattr(self, name, read_only(array))
         self._held = copied(ask(buffer, "init", K, at=0))
@@ -109,6 +117,8 @@ class Stream:
         if self._buffer.empties_on_use:
             now["stored"][devices] = 0
             now["stored_labels"][devices] = 0
+            if self._vectors is not None:
+                now["stored_features"][devices] = 0
         if self._buffer.empties_on_use or not self._per_round:
             self._forget_fresh(devices)
 
@@ -121,7 +131,14 @@ class Stream:
 
     def samples(self, device: int) -> Ints:
         """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
-        return self._numbers(device, ask(self._buffer, "held", self._held, device, at=self.round))
+        return self._numbers(device, self._positions(device))
+
+    def fresh_among(self, device: int) -> Flags:
+        """Which of `samples(device)` are fresh."""
+        return self._positions(device) >= self._now["fresh_from"][device]
+
+    def _positions(self, device: int) -> Ints:
+        return ask(self._buffer, "held", self._held, device, at=self.round)
 
     def snapshot(self) -> Nested:
         """All that, with the same settings and seed, lets `restore` go on exactly from here; copies."""
@@ -160,15 +177,22 @@ class Stream:
         if not len(items.devices):
             return
         now, (K, m) = self._now, self.stored_labels.shape
-        labels = self._label_at[self._places(*items)].astype(np.int64)
+        places = self._places(*items)
+        labels = self._label_at[places].astype(np.int64)
         fresh = items.positions >= now["fresh_from"][items.devices]
         np.add.at(now["stored"], items.devices, np.int64(step))
         np.add.at(now["stored_labels"].reshape(-1), items.devices * m + labels, step)
         np.add.at(now["fresh"], items.devices[fresh], np.int64(step))
         np.add.at(now["fresh_labels"].T.reshape(-1), (labels * K + items.devices)[fresh], step)
+        if self._vectors is not None:
+            change = step * self._vectors[places]
+            np.add.at(now["stored_features"], items.devices, change)
+            np.add.at(now["fresh_features"], items.devices[fresh], change[fresh])
 
     def _forget_fresh(self, devices: Ints) -> None:
         """What these devices hold is fresh no longer."""
         self._now["fresh_from"][devices] = self._held["hi"][devices]
         self._now["fresh"][devices] = 0
         self._now["fresh_labels"][devices] = 0
+        if self._vectors is not None:
+            self._now["fresh_features"][devices] = 0

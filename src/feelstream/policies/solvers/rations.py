@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from feelstream.arrays import Flags, Ints, Reals
+from feelstream.model.reporting import worst_case_j
 from feelstream.model.system import System
 
 Pace = Literal["horizon", "running"]
@@ -32,6 +33,19 @@ def due_j(pace: Pace, system: System, round: int, first: Ints, haste: float) -> 
     horizon = max(system.rounds, round)
     since = np.where(first > 0, first, round)
     return horizon * budget_j * np.minimum(haste * (round - since + 1) / (horizon - since + 1), 1.0)
+
+
+def reports_j(pace: Pace, system: System, round: int, f_hz: Reals, beta: Reals) -> Reals:
+    """(K,) what is set aside for reports from this round on: of each the most that it can cost at these f and β.
+
+    Without a horizon it is that of this round, and later ones are paid of what is granted then.
+    """
+    slot = system.reports
+    if slot is None:
+        return np.zeros(system.devices)
+    last = round if pace == "running" else max(system.rounds, round)
+    asked = sum((t - 1) % slot.every == 0 for t in range(round, last + 1))
+    return asked * worst_case_j(slot, system, f_hz, beta)
 
 
 def left_j(pace: Pace, system: System, round: int, spent_j: Reals) -> Reals:

@@ -1,0 +1,115 @@
+"""What the server was told of everybody's data by reports of feature vectors, and goes by until the next report.
+
+Where nothing is deleted and vectors do not depend on the model, a device reports what came since its last report, with
+noise that is drawn once for it. The server keeps the running sum R_k, which never falls, and
+
+    L(S_k) ← R_k,   L(B_k) ← R_k less what is used (or, with data.fresh = per_round, less what was told before).
+
+Otherwise a device reports L(S_k) and L(B_k), with new noise in every report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Flags, Ids, Ints, Nested, Reals, read_only
+from feelstream.data.features import UNITS, Vectors
+from feelstream.data.streaming.stream import Stream
+
+Predict = Callable[[Ids], NDArray[Any]]  # log probabilities of samples
+
+
+class Told:
+    """Vectors of K devices, in whole numbers, by the server's knowledge.
+
+    Attributes:
+        stored, fresh: int64 (K, m) L(S_k) and L(B_k).
+        used: int64 (K, m) the device's part of L(X): what it had told when it was last used.
+    """
+
+    stored: Ints
+    fresh: Ints
+    used: Ints
+
+    def __init__(self, vectors: Vectors, devices: int, *, since_use: bool, empties: bool, keeps: bool) -> None:
+        self.vectors, self._since_use, self._empties = vectors, since_use, empties
+        kind, shape = vectors.kind, (devices, vectors.size)
+        self._every, self._adds_up = kind.every, keeps and not kind.of_model
+        # One sample moves the numbers of one vector by UNITS at most in all, and those of two by twice that.
+        self._scale = UNITS / kind.noise * (1 if self._adds_up else 2) if kind.noise else 0.0
+        names = ("stored", "fresh", "used", "covered", "total")  # the last two: true sums that noise covers, and noisy
+        self._now = {name: np.zeros(shape, float if name == "total" else np.int64) for name in names}
+        self._show()
+
+    def due(self, round: int) -> bool:
+        return (round - 1) % self._every == 0
+
+    def tell(self, ids: Ids, stream: Stream, predict: Predict | None, rng: np.random.Generator) -> None:
+        """These devices report what they hold. rng: of the noise, for all K devices whoever reports."""
+        if stream.stored_features is None or stream.fresh_features is None:
+            stored, fresh = self._by_model(ids, stream, predict)
+        else:
+            stored, fresh = stream.stored_features[ids].astype(np.int64), stream.fresh_features[ids].astype(np.int64)
+        now, noise = self._now, self._noise(ids, rng)
+        if self._adds_up:
+            now["total"][ids] += (stored - now["covered"][ids]) + noise[0]
+            now["covered"][ids] = stored
+            before = now["stored"][ids]
+            stored = np.maximum(before, np.rint(now["total"][ids]).astype(np.int64))
+            known = before if not self._since_use else 0 if self._empties else now["used"][ids]
+            fresh = stored - known
+        elif self._scale:
+            stored, fresh = (
+                np.maximum(np.rint(true + lot).astype(np.int64), 0)
+                for true, lot in zip((stored, fresh), noise, strict=True)
+            )
+        now["stored"][ids], now["fresh"][ids] = stored, fresh
+        self._show()
+
+    def forget(self, empty: Flags) -> None:
+        """Of devices that hold nothing, which the server knows, it goes by no vector."""
+        for name in ("stored", "fresh"):
+            self._now[name][empty] = 0
+        self._show()
+
+    def _noise(self, ids: Ids, rng: np.random.Generator) -> Reals:
+        """Of two vectors of these devices, drawn for all devices whoever reports."""
+        shape = 2, len(self.stored), self.vectors.size
+        return rng.laplace(0.0, self._scale, shape)[:, ids] if self._scale else np.zeros((2, len(ids), shape[2]))
+
+    def use(self, ids: Ids) -> None:
+        """These devices' data was used: X has what they had told of it."""
+        now = self._now
+        now["used"][ids] = now["stored"][ids]
+        if self._empties:
+            for name in ("stored", "covered", "total"):
+                now[name][ids] = 0
+        if self._empties or self._since_use:
+            now["fresh"][ids] = 0
+        self._show()
+
+    def _by_model(self, ids: Ids, stream: Stream, predict: Predict | None) -> tuple[Ints, Ints]:
+        """What the model of this round makes of all samples that they hold; of each sample once."""
+        held = [stream.samples(int(k)) for k in ids]
+        numbers, place = np.unique(np.concatenate([np.empty(0, np.int64), *held]), return_inverse=True)
+        rows = np.split(self.vectors.of(numbers, predict, stream.round)[place], np.cumsum([len(h) for h in held])[:-1])
+        stored, fresh = np.zeros((2, len(ids), self.vectors.size), np.int64)
+        for i, (device, mine) in enumerate(zip(ids, rows, strict=False)):
+            stored[i], fresh[i] = mine.sum(axis=0), mine[stream.fresh_among(int(device))].sum(axis=0)
+        return stored, fresh
+
+    def _show(self) -> None:
+        """Copies, since an observation must stay what it was."""
+        for name in ("stored", "fresh", "used"):
+            setattr(self, name, read_only(self._now[name].copy()))
+
+    def snapshot(self) -> Nested:
+        return {name: array.copy() for name, array in self._now.items()}
+
+    def restore(self, saved: Nested) -> None:
+        self._now = {name: saved[name].copy() for name in self._now}
+        self._show()

@@ -1,0 +1,232 @@
+"""Features: what devices report of their data, against sums that are made here sample by sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import devices_of, small, verified
+from sealing import seal
+
+import feelstream as fs
+from feelstream import learning
+from feelstream.data.datasets import load
+from feelstream.data.features import UNITS, Features, Labels, Samples, Sketch, Vectors
+from feelstream.errors import PluginError, ScenarioError
+from feelstream.experiment.replaying import ask_again
+from feelstream.loop.simulation import Simulation
+from feelstream.loop.told import Told
+from feelstream.scenario import Scenario
+
+LEARNS = ("learning.engine=auto", "learning.model=softmax", "learning.steps=2", "learning.lr=0.1")
+SLOW = ("reports.pace=slow", "reports.least_fading=0.1")
+BUFFERS = ("keep", "window data.buffer.rounds=3", "fifo data.buffer.capacity=7", "use_once")
+
+
+class OneHot(Labels):
+    """Label counts that devices report: what is told must be what is true."""
+
+    @property
+    def reported(self) -> bool:
+        return True
+
+
+class Wrong(Features):
+    """Numbers of one's choice."""
+
+    number: float = 0.5
+
+    def size(self, classes: int) -> int:
+        return 2
+
+    def vectors(self, state: dict[str, Any], samples: Samples) -> np.ndarray:
+        return np.full((len(samples.ids), 2), self.number)
+
+
+def lists(frame: pl.DataFrame, name: str) -> np.ndarray:
+    return np.array(frame[name].to_list())
+
+
+def begun(scenario: Scenario, seed: int = 0) -> Simulation:
+    data = load("synthetic", samples=scenario.data.samples)
+    learner = learning.make(scenario.learning, data, 1) if scenario.learning.engine != "none" else None
+    return Simulation(scenario, seed, data, learner)
+
+
+@pytest.mark.parametrize("fresh", ["since_use", "per_round"])
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_counts_that_are_reported_are_those_that_are_true(buffer: str, fresh: str) -> None:
+    """Everybody who holds data answers in every round, so the server knows 1024 times the label counts."""
+    kind, *more = buffer.split()
+    scenario = small(f"data.buffer.kind={kind}", *more, f"data.fresh={fresh}", "policy.name=balanced")
+    devices = devices_of(fs.simulate(scenario.with_(**{"data.features": OneHot()}), 3))
+    for told, true in (("fresh_features", "fresh_labels"), ("stored_features", "stored_labels")):
+        np.testing.assert_array_equal(lists(devices, told), UNITS * lists(devices, true))
+    if kind != "window":  # what was held when it was used may have left before the next round
+        np.testing.assert_array_equal(lists(devices, "used_features"), UNITS * lists(devices, "used_labels"))
+
+
+def test_with_the_same_costs_the_same_devices_are_scheduled_as_by_label_counts() -> None:
+    """Only proportions count, so units change nothing; a slot shorter than a clock tick costs no time."""
+    usual = small("policy.name=balanced", "policy.size=3")
+    free = usual.overridden(["reports.slot_s=1e-9", "reports.cycles=0", "reports.bits=1e-9"])
+    runs = [fs.simulate(each, 5) for each in (usual, free.with_(**{"data.features": OneHot()}))]
+    one, other = (devices_of(run)["scheduled"].to_list() for run in runs)
+    assert one == other
+
+
+def test_a_sketch_counts_the_nearest_centres() -> None:
+    data = load("synthetic", samples=300)
+    sketch = Sketch(cells=5, components=3, reference_samples=80)
+    vectors = Vectors(sketch, data, np.random.default_rng(4))
+    state, ids = vectors.state, np.arange(300)
+    inputs = (data.train_images[ids].reshape(300, -1) / 255 - data.mean) / data.std
+    found = vectors.of(ids)
+    for i in range(300):
+        point = (inputs[i] - state["middle"]) @ state["axes"]
+        nearest = min(range(5), key=lambda cell: float(((point - state["centres"][cell]) ** 2).sum()))
+        assert found[i].tolist() == [UNITS * (cell == nearest) for cell in range(5)]
+    drawn = np.sort(np.random.default_rng(4).choice(300, 80, replace=False))
+    mix = found[drawn].sum(axis=0) / UNITS / 80
+    np.testing.assert_allclose(vectors.reference, mix, atol=0.03)  # k-means ends before its last move, at most
+    assert vectors.reference is not None
+    assert vectors.reference.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_outputs_are_the_probabilities_of_what_a_device_holds(noise: float) -> None:
+    scenario = small(*LEARNS, "data.features.kind=outputs", f"data.features.noise={noise}", "policy.name=balanced")
+    simulation = begun(scenario)
+    before = np.zeros((scenario.system.devices, 10), np.int64)
+    away = []
+    for _ in range(6):
+        theta = simulation.theta
+        senders = simulation.senders
+        record = simulation.step()
+        told, stream, learner = simulation.world.told, simulation.world.stream, simulation.learner
+        assert told is not None
+        assert learner is not None
+        assert record.e_report_j is not None
+        for k in np.flatnonzero(record.e_report_j):
+            held = stream.samples(int(k))
+            each = np.rint(np.exp(learner.log_probabilities(theta, held).astype(float)) * UNITS)
+            away += (told.stored[k] - each.sum(axis=0)).tolist()
+        np.testing.assert_array_equal(told.used[senders], before[senders])  # X has what was told at use
+        before = told.stored
+    spread = np.array(away)
+    if noise:  # L1 sensitivity of the two vectors is 2, in units of 1/UNITS; cut off at 0
+        assert 0.5 < np.abs(spread).mean() / (2 * UNITS / noise) < 1.2
+    else:
+        assert len(spread) > 20
+        assert not spread.any()
+
+
+def test_noise_is_added_once_to_what_is_new() -> None:
+    """With ε = 1 the sum after r reports is off by the sum of r Laplace variables of scale 1: variance 2r."""
+    told = Told(Vectors(Labels(noise=1.0), load("synthetic", samples=100), np.random.default_rng(0)), 400,
+                since_use=True, empties=False, keeps=True)  # fmt: skip
+
+    class Stream:
+        stored_features = np.full((400, 10), 100 * UNITS, np.int32)
+        fresh_features = stored_features
+
+    for t in range(1, 4):
+        told.tell(np.arange(400), Stream(), None, np.random.default_rng(t))  # type: ignore[arg-type]
+        off = (told._now["total"] - Stream.stored_features) / UNITS
+        assert off.var() == pytest.approx(2 * t, rel=0.15)  # 4,000 numbers: a standard error of some 4 %
+    last = told.stored
+    told.tell(np.arange(400), Stream(), None, np.random.default_rng(9))  # type: ignore[arg-type]
+    assert (told.stored >= last).all()
+
+
+@pytest.mark.parametrize("kind", ["labels", "sketch", "outputs"])
+@pytest.mark.parametrize("more", [(), ("data.features.noise=1.0",), ("data.features.every=3",), SLOW])
+def test_runs_are_verified_asked_again_and_resumed(kind: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    cells = ["data.features.cells=6"] if kind == "sketch" else []
+    scenario = small(*LEARNS, f"data.features.kind={kind}", *cells, "policy.name=balanced", *more)
+    run = fs.simulate(scenario, 1, out=tmp_path / "run")
+    assert fs.verify(tmp_path / "run").ok
+    assert ask_again(tmp_path / "run").ok
+    whole, part = begun(scenario, 1), begun(scenario, 1)
+    for _ in range(4):
+        whole.step()
+        part.step()
+    resumed = begun(scenario, 1)
+    resumed.restore(part.snapshot())
+    one, other = whole.step(), resumed.step()
+    np.testing.assert_array_equal(one.observation.fresh_features, other.observation.fresh_features)
+    np.testing.assert_array_equal(one.used_features, other.used_features)
+    np.testing.assert_array_equal(one.energy_j, other.energy_j)
+    assert run.rounds.height == scenario.system.rounds
+
+
+@pytest.mark.parametrize("column", ["fresh_features", "used_features", "stored_features"])
+def test_a_changed_vector_is_seen(column: str, tmp_path: Path) -> None:
+    fs.simulate(small("data.features.kind=sketch", "data.features.cells=6"), 1, out=tmp_path)
+    path = tmp_path / "devices.parquet"
+    frame = pl.read_parquet(path)
+    row = int(np.flatnonzero(lists(frame, "stored_features").any(axis=1))[-1])
+    values = frame[column].to_list()
+    values[row] = [values[row][0] + UNITS, *values[row][1:]]
+    frame.with_columns(pl.Series(column, values, frame.schema[column])).write_parquet(path)
+    seal(tmp_path)
+    assert not fs.verify(tmp_path).ok
+
+
+def test_the_policy_within_the_budget_sets_the_cost_of_reports_aside() -> None:
+    """So many joules that reports take a good part of them; none of the devices exceeds its budget."""
+    scenario = small(
+        "system.rounds=30", "policy.name=balanced_joint", "data.features.kind=sketch", "data.features.cells=6",
+        "system.energy_budget_j=0.005", "reports.slot_s=0.2", "reports.cycles=2e7", *SLOW,
+    )  # fmt: skip
+    run = fs.simulate(scenario, 2)
+    assert verified(run).ok
+    devices = devices_of(run)
+    spent = devices.group_by("device").agg(pl.sum("e_cmp_j", "e_tr_j", "e_report_j"))
+    assert devices["scheduled"].sum() > 0
+    computing, sending, reporting = (spent[name].to_numpy() for name in ("e_cmp_j", "e_tr_j", "e_report_j"))
+    assert reporting.sum() > 0.01 * computing.sum()
+    assert (computing + sending + reporting).max() <= 30 * 0.005
+
+
+def test_a_slow_report_takes_less_and_a_fade_keeps_devices_from_reporting() -> None:
+    full = small("data.features.kind=sketch", "data.features.cells=6")
+    slow = full.overridden(["reports.pace=slow"])
+    deep = full.overridden(["reports.least_fading=0.5"])
+    one, other, few = (devices_of(fs.simulate(each, 4)) for each in (full, slow, deep))
+    assert (one["e_report_j"] > 0).to_list() == (other["e_report_j"] > 0).to_list()
+    assert other["e_report_j"].to_numpy().sum() < 0.5 * one["e_report_j"].to_numpy().sum()
+    answered = few.filter(pl.col("e_report_j") > 0)
+    assert (answered["gain"] / answered["beta"]).min() >= 0.5  # type: ignore[operator]
+    assert 0 < len(answered) < (one["e_report_j"] > 0).sum()
+
+
+REFUSED = [
+    (["data.features.kind=outputs"], "learning.engine: must not be none for features 'outputs'"),
+    (["data.features.kind=sketch", "data.features.noise=1.0", "data.buffer.kind=window", "data.buffer.rounds=2"],
+     "data.features.noise: must be 0 with the buffer window"),
+    (["data.features.kind=sketch", "reports.slot_s=9"], "reports.slot_s: must be below system.round_s"),
+    (["data.features.kind=sketch", "data.features.cells=0"], "data.features.cells: must be"),
+    (["data.features.kind=cells"], "data.features.kind: 'cells' is not known"),
+    (["data.features.kind=sketch", "costs.download_bits=100"], "costs.download_bits: must be 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("overrides", "sentence"), REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        small(*overrides)
+
+
+@pytest.mark.parametrize(("number", "sentence"), [(-0.5, "at least 0"), (0.75, "add up to 1.5, above its `most` of 1")])
+def test_vectors_that_cannot_be_are_refused(number: float, sentence: str) -> None:
+    with pytest.raises(PluginError, match=sentence):
+        fs.simulate(small().with_(**{"data.features": Wrong(number=number)}))
+
+
+def test_more_cells_than_reference_samples_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="at most the number of different reference samples"):
+        fs.simulate(small("data.features.kind=sketch", "data.features.reference_samples=5"))
