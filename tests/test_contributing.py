@@ -149,44 +149,6 @@ def test_fullest_takes_who_holds_most() -> None:
     return "add a policy", tests | {"test_promises.py", "environment/test_batteries.py"}, f"fullest or {FIELDS_PAGE}"
 
 
-def with_a_run(copy: Copy, name: str, test: str, setting: str) -> set[str]:
-    """Pages are made anew, and a test is added in which a run with what is new verifies; the tests that must pass."""
-    copy.python("docs/make_scenario.py")
-    copy.append(
-        f"tests/{test}",
-        f"""
-def test_a_run_with_{name}_verifies() -> None:
-    import feelstream as fs
-    from builders import verified
-
-    verified(fs.simulate(fs.preset("tiny", ["{setting}={name}", "learning.engine=none"])))
-""",
-    )
-    return {"docs/test_pages.py", test, "testing/test_kinds.py", "test_promises.py"}
-
-
-LARGER = '''def larger(amount: Reals, dissimilarity: Reals) -> Reals:
-    """I_k = max(amount_k, dissimilarity_k)."""
-    return np.maximum(amount, dissimilarity)
-
-
-METRICS: Kind'''
-
-
-def a_metric(copy: Copy) -> Tried:
-    copy.change(
-        "src/feelstream/model/importance.py",
-        ("METRICS: Kind", LARGER),
-        ('"dissimilarity": dissimilarity_only}', '"dissimilarity": dissimilarity_only, "larger": larger}'),
-        ("combined, amount, dissimilarity, or file.py", "combined, amount, dissimilarity, larger, or file.py"),
-    )
-    rules = "src/feelstream/verification/rounds.py"
-    copy.change(rules, ('    "amount": lambda', '    "larger": np.maximum,\n    "amount": lambda'))
-    copy.append("docs/model.md", "\n`larger` is the greater of both.\n")
-    tests = with_a_run(copy, "larger", "model/test_importance.py", "policy.metric")
-    return "add a metric", tests, f"larger or {FIELDS_PAGE}"
-
-
 def a_column(copy: Copy) -> Tried:
     column = '    "idle": Column(TRUTH, "", "neither trained nor sent"),\n'
     values = '        "idle": np.isin(np.arange(K), schedule, invert=True),\n'
@@ -271,7 +233,7 @@ def test_the_best_device_verifies(tmp_path) -> None:
 def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
     everything, words = set[str](), list[str]()
-    for adding in (a_column, a_policy, a_metric, an_evaluator):
+    for adding in (a_column, a_policy, an_evaluator):
         row, tests, chosen = adding(copy)
         copy.touched_only(row)
         everything |= tests

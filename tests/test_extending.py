@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from builders import devices_of, found_in, verified
 from commands import Command
-from stopped import goes_on_bit_for_bit
 
 from feelstream import preset, simulate, to_toml
 from feelstream.run import read
@@ -54,10 +53,6 @@ def test_own_probe_runs_and_verifies(tmp_path: Path) -> None:
     assert run.scenario.known_system(10).round_s == run.scenario.system.round_s - run.scenario.reports.slot_s
     assert (devices_of(run)["e_report_j"] > 0).any()
     verified(run)
-
-
-def test_a_killed_run_of_an_own_policy_goes_on(tmp_path: Path) -> None:
-    goes_on_bit_for_bit(tmp_path, preset("tiny", OWN), at=17)
 
 
 @pytest.mark.parametrize("policy", ["lyapunov", "importance_greedy"])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
-from builders import alike, devices_of, observe, to_run
+from builders import alike, devices_of, observe, to_run, verified
 from scipy.optimize import minimize
 
-from feelstream import preset, simulate, verify
+from feelstream import preset, simulate
 from feelstream.errors import ScenarioError
 from feelstream.policies import POLICIES
 from feelstream.policies.ocean import sending_time_s, split
@@ -74,14 +72,14 @@ def test_oracles_are_refused_by_a_deployment() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["paper-iid", "stress"])
-def test_power_control_spends_less_on_sending_and_verifies(scenario: str, tmp_path: Path) -> None:
+def test_power_control_spends_less_on_sending_and_verifies(scenario: str) -> None:
     """The same set, sent in all the time that is left, costs less than at P0/β; the whole run passes `verify`."""
     spent = {}
     for power in ("control", "fixed"):
         plain = ["data.dataset=synthetic", "system.rounds=12", "radio.fading=none"]
         run = play("ocean", *plain, "policy.V=inf", f"policy.power={power}", scenario=scenario)
         spent[power] = devices_of(run)["e_tr_j"].sum()
-        assert verify(run.save(tmp_path / power)).ok
+        verified(run)
     assert spent["control"] < 0.5 * spent["fixed"]
 
 
@@ -118,19 +116,22 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "hardly anyone is fast enough": ("tiny", "cpu.frequency_hz=[2e7, 1.1e8]"),
 }
 LATER = ("short paper-minority", "short theorem", "short tiny")
-ORACLES = ("best_channel", "proportional_fair")
+ORACLE, AUTO = "policy.gain=oracle", "policy.V=auto"
+MORE = [
+    f"best_channel, {ORACLE}", f"proportional_fair, {ORACLE}",
+    *(f"lyapunov, {AUTO}, policy.cardinality={cardinality}" for cardinality in ("exact", "cap", "free")),
+]  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [pytest.param(s, marks=[NIGHTLY] * (s in LATER)) for s in SETTINGS])
-@pytest.mark.parametrize("policy", [*OURS, *(f"{name}, policy.gain=oracle" for name in ORACLES)])
-def test_runs_verify(policy: str, settings: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", [*OURS, *MORE])
+def test_runs_verify(policy: str, settings: str) -> None:
     name, *fields = policy.split(", ")
     scenario, *changes = SETTINGS[settings]
     if to_run(name) and "short" not in settings:
         changes += ["system.round_s=8.0", "reports.slot_s=4.1"]  # room to train for a report
     run = play(name, *fields, *changes, seed=3, scenario=scenario)
-    report = verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+    verified(run)
     assert not any(run.rounds[column].is_nan().any() for column in ("energy_mean_cum_j", "queue_mean_j"))
     assert settings != "all devices" or name != "select_all" or run.rounds["scheduled"].max() == 10

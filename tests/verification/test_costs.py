@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from builders import devices_of, observation, small, system, to_run
-from sealing import seal
+from builders import devices_of, found_in, observation, small, system, to_run, verified
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
@@ -49,18 +48,12 @@ def run_of(policy: str, changes: dict[str, Any], seed: int = 3) -> fs.Run:
     return fs.simulate(small(f"policy.name={policy}", "system.energy_budget_j=0.2").with_(**changes), seed)
 
 
-def assert_verifies(run: fs.Run, directory: Path) -> Path:
-    report = fs.verify(run.save(directory))
-    assert report.ok, str(report)
-    return directory
-
-
 QUIET = [name for name in POLICIES.ours if not to_run(name)]  # reports and no download
 KEPT = [(name, ONE_FOR_ALL if name in JOINT else BY_CLASS) for name in QUIET]
 
 
 @pytest.mark.parametrize(("policy", "costs"), [*KEPT, *((name, PER_SAMPLE) for name in ("lyapunov", "fedcs"))])
-def test_every_policy_keeps_to_what_its_devices_can_do(policy: str, costs: dict[str, Any], tmp_path: Path) -> None:
+def test_every_policy_keeps_to_what_its_devices_can_do(policy: str, costs: dict[str, Any]) -> None:
     run = run_of(policy, costs)
     sent, of = devices_of(run).filter("transmitted"), run.scenario.known_system(1)
     k = sent["device"].to_numpy()
@@ -68,18 +61,18 @@ def test_every_policy_keeps_to_what_its_devices_can_do(policy: str, costs: dict[
     ended_s = sent.select(pl.sum_horizontal("^t_(down|cmp|tr)_s$")).to_series().to_numpy()
     assert (ended_s <= np.broadcast_to(of.deadline_s, 6)[k] * (1 + 1e-9)).all()
     assert (sent["power_w"].to_numpy() <= np.broadcast_to(of.power_max_w, 6)[k] * (1 + 1e-9)).all()
-    assert_verifies(run, tmp_path / "run")
+    verified(run)
 
 
 @pytest.mark.parametrize("faults", ["none", "random"])
-def test_a_device_that_needs_more_power_than_it_has_is_not_available(faults: str, tmp_path: Path) -> None:
+def test_a_device_that_needs_more_power_than_it_has_is_not_available(faults: str) -> None:
     """Truncated channel inversion: P0/β ≤ P_max, or silence."""
     run = run_of("random", {"radio.power_max_w": 0.7, "world.faults.kind": faults})
     table, received_w = devices_of(run), 10**2.8 / 1000
     able = received_w / table["beta"] <= 0.7
     assert 0 < able.sum() < len(able)
     assert faults == "random" or (table["available"] == able).all()
-    assert_verifies(run, tmp_path / "run")
+    verified(run)
 
 
 def test_packing_counts_what_each_device_has_left() -> None:
@@ -90,10 +83,10 @@ def test_packing_counts_what_each_device_has_left() -> None:
 
 
 @pytest.mark.parametrize("admission", ["paper", "largest"])
-def test_a_round_costs_what_a_rule_says(tmp_path: Path, admission: str) -> None:
+def test_a_round_costs_what_a_rule_says(admission: str) -> None:
     scenario = small("system.rounds=12", f"radio.admission={admission}", "policy.size=3").with_(**RULE)
     run = fs.simulate(scenario, 5)
-    assert_verifies(run, tmp_path / "run")
+    verified(run)
     of, table = system_of(scenario, 10), devices_of(run)
     fresh = np.maximum(table["fresh"].to_numpy(), 1)
     np.testing.assert_allclose(table["cost_cycles"], 2e7 * fresh)
@@ -114,32 +107,31 @@ CHANGED += [(f"cost_{name}", factor) for name in ("cycles", "bits", "down_s", "d
 
 @pytest.fixture(scope="module")
 def costly() -> dict[str, fs.Run]:
-    return {"settings": run_of("lyapunov", BY_CLASS), "rule": run_of("lyapunov", RULE | {"policy.size": 3}, seed=1)}
+    runs = {"settings": run_of("lyapunov", BY_CLASS), "rule": run_of("lyapunov", RULE | {"policy.size": 3}, seed=1)}
+    assert all(verified(run) for run in runs.values())
+    return runs
 
 
 @pytest.mark.parametrize(("column", "factor"), CHANGED)
-def test_a_changed_cost_is_found(costly: dict[str, fs.Run], column: str, factor: float, tmp_path: Path) -> None:
+def test_a_changed_cost_is_found(costly: dict[str, fs.Run], column: str, factor: float) -> None:
     run = costly["rule" if column.startswith("cost_") else "settings"]
-    where = assert_verifies(run, tmp_path / "run")
     told = pl.when("transmitted").then(pl.col(column) * factor).otherwise(pl.col(column))
-    devices_of(run).with_columns(told.alias(column)).write_parquet(where / "devices.parquet")
-    found = fs.verify(seal(where)).disagreement
-    assert found is not None
+    found = found_in(run, told.alias(column))
     assert column.startswith("cost_") or found.field == column
 
 
-def test_a_device_with_no_time_left_is_not_available(tmp_path: Path) -> None:
+def test_a_device_with_no_time_left_is_not_available() -> None:
     for more in ({}, {"world.harvest.kind": "packets"}):
         run = fs.simulate(small("system.rounds=5").with_(**{"costs.rule": Slow()}, **more), 1)
         assert not devices_of(run).filter(pl.col("device") % 2 == 1)["available"].any()
         assert run.rounds["scheduled"].sum() > 0
-        assert_verifies(run, tmp_path / f"run{len(more)}")
+        verified(run)
 
 
 @pytest.mark.parametrize("policy", ["select_all", "fedcs"])
-def test_policies_that_plan_with_equal_updates_need_the_promise(tmp_path: Path, policy: str) -> None:
+def test_policies_that_plan_with_equal_updates_need_the_promise(policy: str) -> None:
     run = fs.simulate(small(f"policy.name={policy}").with_(**{"costs.rule": Doubled()}), 1)
-    assert_verifies(run, tmp_path / "run")
+    verified(run)
     with pytest.raises(ScenarioError, match=rf"the policy {policy} plans with updates of equal size, so the rule must"):
         small(f"policy.name={policy}").with_(**RULE)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders import verified
 from recorded import series_of_five
 
 import feelstream as fs
@@ -28,6 +29,5 @@ def short(name: str, directory: Path) -> fs.Scenario:
 @pytest.mark.parametrize("name", list(fs.presets()))
 def test_every_preset_verifies(name: str, tmp_path: Path) -> None:
     run = fs.simulate(short(name, tmp_path), seed=2)
-    report = fs.verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+    verified(run)
     assert run.rounds["scheduled"].sum() > 0

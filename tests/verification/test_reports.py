@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import devices_of, small
+from builders import devices_of, found_in, small, verified
 from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
@@ -26,8 +26,7 @@ POLICIES = ("update_norm", "gradient_norm")
 def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(policy: str, tmp_path: Path) -> None:
     scenario = small(*LEARNING, f"policy.name={policy}", "learning.local.momentum=0.5", "learning.local.keep=momentum")
     whole = goes_on_bit_for_bit(tmp_path, scenario, at=3)
-    report = verify(whole)
-    assert report.ok, str(report)
+    assert verify(whole).ok
     assert replay(whole).ok
 
 
@@ -54,14 +53,12 @@ def smallest(right: Any) -> Any:
     ids=["free", "free", "too dear", "too dear", "training charged twice", "smallest norms"],
 )
 def test_what_is_wrong_is_seen(
-    of: type, wrong: Callable[[Any], Any], policy: str, field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of: type, wrong: Callable[[Any], Any], policy: str, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = "energy_j" if of is Reporting else "select"
     monkeypatch.setattr(of, method, wrong(getattr(of, method)))
     run = fs.simulate(small(*LEARNING, f"policy.name={policy}", "policy.size=1", "reports.slot_s=2.0"))
-    found = verify(run.save(tmp_path / "run")).disagreement
-    assert found is not None
-    assert found.field == field
+    assert found_in(run).field == field
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -73,10 +70,9 @@ def test_what_is_wrong_is_seen(
     ],
     ids=["cycles by data, and faults", "deadlines of single devices"],
 )
-def test_reports_verify_with(more: tuple[str, ...], policy: str, tmp_path: Path) -> None:
+def test_reports_verify_with(more: tuple[str, ...], policy: str) -> None:
     run = fs.simulate(small(*LEARNING, f"policy.name={policy}", *more))
     devices = devices_of(run)
     assert devices.filter(devices["gain"] == 0)["e_report_j"].sum() == 0  # in a fault nobody is heard
     assert devices["e_report_j"].sum() > 0
-    report = verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+    verified(run)

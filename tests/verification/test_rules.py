@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import devices_of
+from builders import devices_of, verified
 from slow_simulator import scenario, simulate
 
 import feelstream as fs
@@ -115,7 +115,7 @@ def edge_s(seed: int, admission: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("admission", ["paper", "largest"])
-def test_verify_agrees_with_admission_within_a_rounding_of_the_deadline(admission: str, tmp_path: Path) -> None:
+def test_verify_agrees_with_admission_within_a_rounding_of_the_deadline(admission: str) -> None:
     """The strongest of three may be late among three by a rounding, and still be one of the two that transmit."""
     counts = set()
     for seed in range(12):
@@ -126,8 +126,7 @@ def test_verify_agrees_with_admission_within_a_rounding_of_the_deadline(admissio
             except fs.FeelstreamError:
                 break  # three never fit this round, by the planned rate
             counts.add(run.rounds["transmitted"][0])
-            report = fs.verify(run.save(tmp_path / f"{seed} {ulps}"))
-            assert report.ok, str(report)
+            verified(run)
     assert counts >= {2, 3}, "rounding decided nothing"
 
 
@@ -164,7 +163,7 @@ def test_only_at_the_edge_both_decisions_stand(
 @pytest.mark.parametrize("admission", ["paper", "largest"])
 @pytest.mark.parametrize(("policy", "deadline_s", "sizes"), [("lyapunov", 1.5, {2, 3}), ("fedcs", 0.47, {0, 1})])
 def test_a_deadline_that_is_nothing_next_to_the_round_counts(
-    policy: str, deadline_s: float, sizes: set[int], admission: str, tmp_path: Path
+    policy: str, deadline_s: float, sizes: set[int], admission: str
 ) -> None:
     """T_rd − (T_rd − T_k) is 0 in floating point where T_k is a second and T_rd 7·10⁷⁵: T_k itself is compared."""
     table = three(6.9e75, admission).as_dict()
@@ -174,6 +173,5 @@ def test_a_deadline_that_is_nothing_next_to_the_round_counts(
     for seed in (0, 4, 5):
         run = fs.simulate(from_dict(table), seed)
         counts.add(run.rounds["transmitted"][0])
-        report = fs.verify(run.save(tmp_path / str(seed)))
-        assert report.ok, str(report)
+        verified(run)
     assert counts == sizes, "the deadline decided nothing"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_simulator
+from builders import found_in
 from slow_simulator import scenario, simulate
 
 from feelstream import preset
@@ -169,14 +170,10 @@ def one_missing(observation: Observation, decision: Decision) -> Decision:
         ("fedcs", one_missing, "planned"),
     ],
 )
-def test_a_wrong_decision_is_seen(
-    name: str, wrong: Wrong, field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_decision_is_seen(name: str, wrong: Wrong, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cls = POLICIES.lookup(name)
     assert issubclass(cls, Policy)
     right = cls.select
     monkeypatch.setattr(cls, "select", lambda self, state, o, rng: wrong(o, right(self, state, o, rng)))
     run = played(preset("stress", ["learning.engine=none", "data.dataset=synthetic", f"policy.name={name}"]))
-    found = verify(run.save(tmp_path / "run")).disagreement
-    assert found is not None
-    assert found.field == field
+    assert found_in(run).field == field

@@ -161,51 +161,36 @@ class WholeRun:
 
     def check(self, found: Findings, traits: frozenset[str]) -> None:
         """(1/T)ΣE ≤ (1/T)ΣE^avg + Q(T+1)/T of every device; with `cap` and finite V also the bound on its queue."""
-        run, T = self.stored.run, self.stored.run.rounds
-        granted = sum(count * budget_j for budget_j, count in _budgets(self.stored))
-        bad = ~(self.energy_j <= (granted + self.queue_end_j) * (1 + RELATIVE))
+        run, T, budgets = self.stored.run, self.stored.run.rounds, _budgets(self.stored)
+
+        def flag(t: int, name: str, bad: Array, stored: Array, expected: Array, rule: str) -> None:
+            found.flag(WHOLE_RUN, name, np.array([t]), bad, stored, expected, rule)
+
+        granted_j = sum(count * budget_j for budget_j, count in budgets)
+        bad = ~(self.energy_j <= (granted_j + self.queue_end_j) * (1 + RELATIVE))
         rule = "a device's energy is at most its budget plus its last queue, over the whole run"
-        spent_j = self.energy_j - granted
-        found.flag(WHOLE_RUN, "queue_next_j", np.array([T]), bad[None], self.queue_end_j, spent_j, rule)
+        flag(T, "queue_next_j", bad[None], self.queue_end_j, self.energy_j - granted_j, rule)
         found.notes[WHOLE_RUN] = "mean energy against budget"
         if run.phases[0].auto and len(run.phases) == 1:
             # All rounds but the last, which is not in the growth of the fleet's queue either.
-            spent, most = float(self.energy_j.sum()) - self.last_j, (T - 1) / T * float(np.sum(granted))
-            growth = float(self.backlog_j[-1] - self.backlog_j[0])
-            over = np.array([not spent <= most + growth + RELATIVE * (spent + most + abs(growth))])
+            spent_j, growth_j = float(self.energy_j.sum()) - self.last_j, float(self.backlog_j[-1] - self.backlog_j[0])
+            most_j = (T - 1) / T * float(np.sum(granted_j))
+            over = not spent_j <= most_j + growth_j + RELATIVE * (spent_j + most_j + abs(growth_j))
             rule = "the fleet spends at most its budget plus the growth of its queue"
-            found.flag(
-                WHOLE_RUN, "energy_mean_j", np.array([T]), over, np.array([spent]), np.array([most + growth]), rule
-            )
+            flag(T, "energy_mean_j", np.array([over]), np.array([spent_j]), np.array([most_j + growth_j]), rule)
             found.notes[WHOLE_RUN] += ", of every device and of the fleet"
         V = max(math.inf if phase.V is None else phase.V for phase in run.phases)
-        if "cap" in traits and "metric" in traits and math.isfinite(V) and "own_costs" not in traits:
-            self._check_queue_bound(found, V)
+        if {"cap", "metric"} <= traits and math.isfinite(V) and "own_costs" not in traits:
+            # A device is scheduled only while Q·E~ < V·I ≤ V·(K + 2)·priority, and then its queue grows by at most
+            # E_max − E^avg. V is the largest and E^avg the least that was ever in force, E_max the device's greatest
+            # energy in this run, which the argument permits on every path.
+            bound_j = V * (run.devices + 2) * self.priority_max / self.least_j
+            bound_j = bound_j + np.maximum(self.energy_max_j - np.min([each for each, _ in budgets], axis=0), 0.0)
+            bad = ~(self.queue_max_j <= bound_j * (1 + RELATIVE))
+            t = int(np.where(bad, self.queue_max_round, T).min())
+            rule = "under cap, a queue is at most V·(K+2)·priority/E~_min + max(E_max − budget, 0)"
+            flag(t, "queue_next_j", (bad & (self.queue_max_round == t))[None], self.queue_max_j, bound_j, rule)
             found.notes[WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
-
-    def _check_queue_bound(self, found: Findings, V: float) -> None:
-        """Q_k ≤ V·I_max/E~_min + max(E_max − E^avg, 0) with I_max = (K + 2)·priority.
-
-        A device is scheduled only while Q·E~ < V·I ≤ V·I_max, and then its queue grows by at most E_max − E^avg.
-        V is the largest and E^avg [K] the least that was ever in force.
-        E_max is the device's greatest energy in this run, which the argument above permits on every path.
-        """
-        run = self.stored.run
-        budget_j = np.min([each for each, _ in _budgets(self.stored)], axis=0)
-        bound = V * (run.devices + 2) * self.priority_max / self.least_j
-        bound = bound + np.maximum(self.energy_max_j - budget_j, 0.0)
-        bad = ~(self.queue_max_j <= bound * (1 + RELATIVE))
-        t = int(np.where(bad, self.queue_max_round, run.rounds).min())
-        rule = "under cap, a queue is at most V·(K+2)·priority/E~_min + max(E_max − budget, 0)"
-        found.flag(
-            WHOLE_RUN,
-            "queue_next_j",
-            np.array([t]),
-            (bad & (self.queue_max_round == t))[None],
-            self.queue_max_j,
-            bound,
-            rule,
-        )
 
 
 def _least_planned_j(r: Rounds) -> Array:

@@ -93,43 +93,6 @@ def test_scipy_finds_nothing_better(kind: str, n: int, floor: bool) -> None:
     assert tested >= 2 - floor
 
 
-def least_at_share_slopes(d: Devices, tau: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """∂e/∂τ and ∂e/∂ρ by the chain rule on y = τρ."""
-    y = tau * rho
-    x = d.airtime_s / y
-    by_y = d.kappa_w * (np.expm1(x) - x * np.exp(x))
-    return 2 * d.work_j_s2 / (d.round_s - tau) ** 3 + rho * by_y, tau * by_y
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_residual_in_the_optimality_conditions(kind: str) -> None:
-    """Multipliers are found from the gradient and must have the right signs; the band is used up."""
-    rng = np.random.default_rng(7)
-    d = problem(kind, (60, 5), rng)
-    ours = allocate(d)
-    rows = np.flatnonzero(ours.feasible)
-    assert len(rows) >= 20
-    d, tau, rho = d.take(rows), ours.sending_s[rows], ours.share[rows]
-    price = np.exp(ours.log_price[rows])[:, None]
-    np.testing.assert_allclose(rho.sum(axis=1), 1.0, rtol=1e-12)
-    assert (tau <= d.sending_s).all()
-    power = least_power_w(d, tau, rho)
-    assert (power <= d.power_w * (1 + 1e-9)).all()
-    by_tau, by_rho = (d.weight * slope for slope in least_at_share_slopes(d, tau, rho))
-    x = d.airtime_s / (tau * rho)
-    # ∂P/∂τ and ∂P/∂ρ, both negative
-    power_by_tau = -d.kappa_w * rho * np.exp(x) * x / tau
-    power_by_rho = d.kappa_w * (np.expm1(x) - x * np.exp(x))
-    limited, at_end = power >= d.power_w * (1 - 1e-9), tau >= d.sending_s * (1 - 1e-12)
-    on_power = np.where(limited, -(by_rho + price) / power_by_rho, 0.0)
-    on_time = np.where(at_end, -(by_tau + on_power * power_by_tau), 0.0)
-    size = 2 * d.weight * d.work_j_s2 / (d.round_s - tau) ** 3 + np.abs(on_power * power_by_tau)
-    assert (on_power >= -1e-7 * price / np.abs(power_by_rho)).all()
-    assert (on_time >= -1e-6 * size).all()
-    assert (np.abs(by_rho + price + on_power * power_by_rho) <= 1e-6 * price).all()
-    assert (np.abs(by_tau + on_power * power_by_tau + on_time) <= 1e-6 * size).all()
-
-
 def test_the_limits_bind_somewhere() -> None:
     """Otherwise the tests above would not have met the cases they are for."""
     rng = np.random.default_rng(7)
