@@ -25,7 +25,6 @@ from feelstream.environment.channel import AutoregressiveChannel, JakesChannel
 from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
 from feelstream.environment.harvest import PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import RandomDirection, reflected
-from feelstream.environment.tr38901 import SCENES
 
 K = 4000
 
@@ -150,25 +149,6 @@ def test_changed_batteries_are_seen(column: str, change: pl.Expr) -> None:
     assert not devices_of(run)["available"][0]
     there = (pl.col("round") == 1) & (pl.col("device") == 0)
     assert found_in(run, pl.when(there).then(change).otherwise(column).alias(column)).field == column
-
-
-ALL = [
-    "world.channel.kind=ar1", "world.mobility.kind=random_direction", "world.availability.kind=markov",
-    "world.frequency.kind=levels",
-]  # fmt: skip
-MOVING = ["world.mobility.kind=tr38901", "world.mobility.speed_m_s=2.0"]
-
-
-@pytest.mark.parametrize("world", [ALL, *([*MOVING, f"world.mobility.place={place}"] for place in SCENES)], ids=str)
-def test_a_world_repeats_and_is_the_same_for_all_policies(world: list[str]) -> None:
-    names = ("lyapunov", "lyapunov", "random")
-    runs = [fs.simulate(small(*world, f"policy.name={name}", "system.rounds=12"), 2) for name in names]
-    first, again, other = map(devices_of, runs)
-    assert first.equals(again)
-    for column in ("f_hz", "beta", "gain", "available"):
-        assert first[column].equals(other[column])
-    assert first["beta"].n_unique() == first.height  # everyone moves
-    verified(runs[0])
 
 
 FAULTS = ["system.devices=10", "system.rounds=40", "system.energy_budget_j=0.3", "world.faults.kind=random"]

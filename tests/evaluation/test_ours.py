@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import small
+from builders import devices_of, small
 
 from feelstream import learning, simulate
 from feelstream.evaluation import EVALUATORS, EvaluationContext, Held, Predict, Predictions, TestSet
@@ -17,16 +17,23 @@ ALL = 'learning.evaluators=["test", "stream", "devices", "classes"]'
 ENGINES = ("native", "torch")
 
 
+class Engine:
+    """Says of samples what it is given, and notes which training samples it was asked about."""
+
+    def __init__(self, said: dict[str, Predictions]) -> None:
+        self.said, self.asked = said, list[list[int]]()
+
+    def predict(self, theta: Any, of: str, samples: Any) -> Predictions:
+        if samples is None:
+            return self.said[of]
+        self.asked.append(samples.tolist())
+        return self.said[of].of(samples)
+
+
 def context(
-    said: dict[str, Predictions], held: Held, *, classes: int = 3, round: int = 1, rounds: int = 5
+    said: dict[str, Predictions] | Engine, held: Held, *, classes: int = 3, round: int = 1, rounds: int = 5
 ) -> EvaluationContext:
-    class Engine:
-        def predict(self, theta: Any, of: str, samples: Any) -> Predictions:
-            return said[of] if samples is None else said[of].of(samples)
-
-        def evaluate(self, theta: Any) -> None: ...
-
-    predict = Predict(np.zeros(1, np.float32), Engine())
+    predict = Predict(np.zeros(1, np.float32), said if isinstance(said, Engine) else Engine(said))
     test = TestSet(np.zeros(0, np.uint8), lambda: np.zeros((0, 1, 1, 1)))
     return EvaluationContext(predict, test, held, round, rounds, classes)
 
@@ -93,26 +100,14 @@ def test_the_worst_tenth_of_25_devices_is_the_mean_of_three() -> None:
 
 
 def test_a_sample_counts_as_often_as_it_is_held_and_is_computed_once() -> None:
-    asked: list[list[int]] = []
-    said = predictions([0, 1, 1], [0, 0, 1], [1.0, 2.0, 4.0])
-
-    class Engine:
-        def predict(self, theta: Any, of: str, samples: Any) -> Predictions:
-            asked.append(samples.tolist())
-            return said.of(samples)
-
-        def evaluate(self, theta: Any) -> None: ...
-
-    predict = Predict(np.zeros(1, np.float32), Engine())
-    held = Held(lambda: [np.array([0, 0, 2]), np.array([], np.int64), np.array([2])])
-    found = context({}, held)
-    found = EvaluationContext(predict, found.test, held, 1, 5, 2)
+    engine = Engine({"train": predictions([0, 1, 1], [0, 0, 1], [1.0, 2.0, 4.0])})
+    found = context(engine, Held(lambda: [np.array([0, 0, 2]), np.array([], np.int64), np.array([2])]))
     values, _ = EVALUATORS.instance("stream").evaluate(found, {})
     assert values["stream_loss"] == (1 + 1 + 4 + 4) / 4
     assert values["stream_accuracy"] == 1.0
     EVALUATORS.instance("devices").evaluate(found, {})
-    predict("train", np.array([[1, 0], [2, 1]]))
-    assert asked == [[0, 2], [1]]
+    found.predict("train", np.array([[1, 0], [2, 1]]))
+    assert engine.asked == [[0, 2], [1]]
 
 
 def test_nothing_is_measured_of_what_nobody_holds() -> None:
@@ -146,14 +141,12 @@ def test_a_class_that_no_label_has_counts_as_wrong() -> None:
 
 
 def test_the_test_alone_is_as_before_and_gathers_nothing() -> None:
-    plain = simulate(small("learning.engine=native"), 2)
-    all_of_them = simulate(small("learning.engine=native", ALL), 2)
+    plain, all_of_them, without = (
+        simulate(small("learning.engine=native", *more), 2) for more in ((), (ALL,), ("learning.evaluators=[]",))
+    )
     assert plain.evaluations is None
     assert all_of_them.rounds.select(plain.rounds.columns).equals(plain.rounds)
-    assert all_of_them.devices is not None
-    assert plain.devices is not None
-    assert all_of_them.devices.equals(plain.devices)
-    without = simulate(small("learning.engine=native", "learning.evaluators=[]"), 2)
+    assert devices_of(all_of_them).equals(devices_of(plain))
     assert without.rounds["accuracy"].null_count() == 8
     assert without.rounds.drop("accuracy", "loss").equals(plain.rounds.drop("accuracy", "loss"))
 

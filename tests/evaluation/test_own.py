@@ -119,27 +119,6 @@ def test_the_contract_check_knows_evaluators() -> None:
     assert kind_of(lambda amount, dissimilarity: amount).name == "metric"
 
 
-def test_callbacks_see_the_model_and_what_was_measured() -> None:
-    seen: list[tuple[int, float]] = []
-    rows: list[dict[str, Any]] = []
-
-    class Keep(fs.Callback):
-        def on_model(self, round: int, theta: Any) -> None:
-            assert not theta.flags.writeable
-            seen.append((round, float(theta.sum())))
-
-        def on_round(self, row: Any) -> None:
-            rows.append(dict(row))
-
-    run = fs.simulate(small(*LEARNS, own("devices")), callbacks=[Keep()])
-    assert [round for round, _ in seen] == list(range(1, 9))
-    assert seen[-1][1] == float(run.model().theta.sum())
-    assert [row["worst_tenth"] for row in rows] == run.rounds["worst_tenth"].to_list()
-    seen.clear()
-    fs.simulate(small(), callbacks=[Keep()])
-    assert seen == []
-
-
 def test_the_final_model_answers_for_any_samples() -> None:
     from feelstream.run import dataset_of
 

@@ -154,10 +154,6 @@ def test_the_shortest_path_to_a_field_is_meant() -> None:
     assert (scenario.system.rounds, scenario.data.buffer, scenario.data.samples) == (7, Window(rounds=3), 50)
     assert dict(scenario.learning.local)["lr"] == 0.5
     assert fs.preset("tiny", ["data.buffer=window", "buffer.rounds=4"]).data.buffer == Window(rounds=4)
-    with pytest.raises(fs.FeelstreamError, match="there is no field 'inner'"):
-        fs.preset("tiny", ["inner=fedavgm"])
-    with pytest.raises(fs.FeelstreamError, match=r"data\.buffer\.size: there is no such field in window; allowed"):
-        fs.preset("tiny", ["buffer=window(size=3)"])
 
 
 def test_the_smallest_plan_decides_what_can_ever_fit() -> None:

@@ -75,15 +75,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_fetches_once_and_then_uses_the_cache(server: Server, folder: Path) -> None:
-    assert small(server.mirror).obtain() == RAW
-    assert names(folder) == set(RAW)
-    assert all((folder / name).read_bytes() == raw for name, raw in RAW.items())
-    server.asked.clear()
-    assert small(server.mirror).obtain() == RAW
-    assert server.asked == []
-
-
 @pytest.mark.parametrize(
     "spoil",
     [lambda raw: raw[:-1], lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), lambda raw: raw + b"\0", lambda raw: b""],
@@ -207,12 +198,17 @@ def test_many_fetch_at_once(server: Server, folder: Path) -> None:
     assert names(folder) == set(RAW)
 
 
-def test_load_fetch_and_present(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_fetched_once_and_then_in_the_cache(
+    server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(catalogue.COLLECTIONS, "mnist", small(server.mirror))
     assert set(datasets.present()["mnist"].values()) == {"absent"}
     assert datasets.fetch("mnist") == [folder / name for name in RAW]
     assert set(datasets.present()["mnist"].values()) == {"present"}
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == RAW
+    server.asked.clear()
     loaded = datasets.load("mnist")
+    assert server.asked == []
     assert loaded.shape == (1, 28, 28)
     assert loaded.train_images.shape == (30, 1, 28, 28)
     assert loaded.test_images.tobytes() == RAW[TEST_IMAGES][16:]

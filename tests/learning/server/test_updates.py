@@ -180,6 +180,9 @@ def test_top_k_sends_the_largest_and_keeps_the_rest_for_the_next_time() -> None:
 
 
 def test_a_rate_of_the_server_that_is_too_high_is_named() -> None:
+    """Where remembered has a rate of 1 it is local training that went too far, and its sentence is for that to say."""
+    assert Remembered().diverged(7) is None
+    assert "server.server_learning_rate: training" in str(Remembered(server_learning_rate=30.0).diverged(7))
     with pytest.raises(EngineError, match=r"learning\.server\.eta: training diverged in round \d with 1e\+39"):
         fs.simulate(small(*LEARNING, "learning.server.kind=fedadam", "learning.server.eta=1e39"))
 
@@ -206,14 +209,6 @@ def test_remembered_is_its_recursion_over_devices_that_come_and_go(rate: float) 
         theta, state = server.step(theta, updates, context(held, t, ids=ids), state, rng)
         np.testing.assert_allclose(theta, mine, rtol=1e-5, atol=1e-6)
     assert state["ids"].tolist() == sorted(latest)
-
-
-def test_remembered_names_its_rate_where_a_model_diverges_by_it() -> None:
-    """With a rate of 1 it is local training that went too far, and its sentence is for that to say."""
-    assert Remembered().diverged(7) is None
-    said = Remembered(server_learning_rate=30.0).diverged(7)
-    assert said is not None
-    assert said.startswith("learning.server.server_learning_rate: training diverged in round 7")
 
 
 def test_remembered_forgets_what_hardly_counts() -> None:
@@ -261,6 +256,7 @@ def test_a_smoothed_run_keeps_and_tests_the_average(tmp_path: Path) -> None:
 
     class Look(fs.Callback):
         def on_model(self, round: int, theta: NDArray[np.float32]) -> None:
+            assert not theta.flags.writeable
             seen.append(theta)
 
     scenario = fs.preset("tiny").with_(rounds=4, server="smoothed")
@@ -268,6 +264,7 @@ def test_a_smoothed_run_keeps_and_tests_the_average(tmp_path: Path) -> None:
     plain = fs.simulate(scenario.with_(server="fedavg"), seed=3)
     assert run.rounds["scheduled"].to_list() == plain.rounds["scheduled"].to_list()
     assert run.rounds["accuracy"][-1] == pytest.approx(run.model().evaluate().accuracy)
+    assert len(seen) == 4
     assert np.array_equal(seen[-1], run.model().theta)
     assert not np.array_equal(run.model().theta, plain.model().theta)
 
