@@ -16,7 +16,7 @@ import feelstream as fs
 from feelstream.data.datasets import load
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan
-from feelstream.learning import cost, models
+from feelstream.learning import models
 from feelstream.scenario import Scenario, model_cost
 
 AUTO = ("cpu.cycles=auto", "radio.update_bits=auto")
@@ -50,10 +50,10 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_the_papers_cnn_costs_what_the_paper_says_and_cycles_grow_with_steps_and_batch():
-    found = cost.of(Scenario().learning, DATA)
+    found = model_cost.of(Scenario().learning, DATA)
     assert (found.update_bits, found.cycles) == (Scenario().radio.update_bits, Scenario().cpu.cycles)
     assert found.cycles == 600 * 32 * 21840
-    assert cost.of(Scenario().with_(steps=5, batch=64).learning, DATA).cycles == 600 * 32 * 21840 / 2
+    assert model_cost.of(Scenario().with_(steps=5, batch=64).learning, DATA).cycles == 600 * 32 * 21840 / 2
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_module_of_the_users_costs_what_the_same_stack_costs_or_needs_its_cycl
     pytest.importorskip("torch")
     (tmp_path / "nets.py").write_text(OWN)
     learning = Scenario().with_(model=f"{tmp_path / 'nets.py'}:Net").learning
-    assert cost.of(learning, DATA) == cost.of(Scenario().learning, DATA)
+    assert model_cost.of(learning, DATA) == model_cost.of(Scenario().learning, DATA)
     model = f"{tmp_path / 'nets.py'}:Scale"  # whose work cannot be counted
     with pytest.raises(ScenarioError, match=r"^cpu\.cycles: auto counts .*nets.py:Scale' has none; give the number"):
         fs.simulate(small(f"learning.model={model}", *AUTO))
@@ -82,7 +82,7 @@ def test_a_module_of_the_users_costs_what_the_same_stack_costs_or_needs_its_cycl
 @pytest.mark.parametrize("engine", ["native", "none"])
 def test_a_run_holds_the_numbers_and_verifies(tmp_path: Path, engine: str):
     run = fs.simulate(small(f"learning.engine={engine}", *AUTO), out=tmp_path / "run")
-    bits, cycles = 32 * 7850, cost.cycles(7840 * 2, 20, 32)  # no gradient of the input
+    bits, cycles = 32 * 7850, model_cost.cycles(7840 * 2, 20, 32)  # no gradient of the input
     stored = json.loads((tmp_path / "run" / "run.json").read_text())["scenario"]
     assert (stored["radio"]["update_bits"], stored["cpu"]["cycles"]) == (bits, cycles)
     computed = devices_of(run).filter("scheduled")
@@ -104,7 +104,7 @@ def test_auto_bits_are_those_that_devices_send():
 
 
 def test_a_plan_shares_its_runs_with_one_that_gives_the_numbers_and_tells_the_problem_of_one_arm(tmp_path: Path):
-    given = Arm("a", small(f"cpu.cycles={cost.cycles(7840 * 2, 20, 32)!r}", "radio.update_bits=251200"))
+    given = Arm("a", small(f"cpu.cycles={model_cost.cycles(7840 * 2, 20, 32)!r}", "radio.update_bits=251200"))
     slow = Arm("slow", small(*AUTO, "cpu.frequency_hz=[1.0, 2.0]"))
     auto = in_process(Plan("auto", (Arm("a", small(*AUTO)), slow), (0,)), tmp_path)
     assert auto.plan.arms[0] == given
@@ -116,7 +116,7 @@ def test_a_plan_shares_its_runs_with_one_that_gives_the_numbers_and_tells_the_pr
 
 def test_cycles_that_leave_nobody_in_time_are_told_of_before_the_run(told: pytest.LogCaptureFixture):
     """Six devices with 20 s of work at the highest frequency, 2000 s at the lowest: in 21 s, one in 21 is ready."""
-    cycles = cost.cycles(7840 * 2, 20, 32) or 0.0
+    cycles = model_cost.cycles(7840 * 2, 20, 32) or 0.0
     few = small("cpu.cycles=auto", f"cpu.frequency_hz=[{cycles / 2000!r}, {cycles / 20!r}]", "system.round_s=21.0")
     fs.simulate(few.with_(rounds=1))
     sentences = [record.getMessage() for record in told.records if "meet the deadline" in record.getMessage()]

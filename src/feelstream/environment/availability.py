@@ -8,7 +8,7 @@ nothing came; in the trace such a turn has gain 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -48,8 +48,8 @@ class ComesAndGoes(Availability):
     Round 1 is in the stationary law, P(there) = p_return / (p_leave + p_return).
     """
 
-    p_leave: Annotated[Probability, Field(description="probability per round to leave; above 0, at most 1")] = 0.1
-    p_return: Annotated[Probability, Field(description="probability per round to return; above 0, at most 1")] = 0.3
+    p_leave: Probability = Field(default=0.1, description="probability per round to leave; above 0, at most 1")
+    p_return: Probability = Field(default=0.3, description="probability per round to return; above 0, at most 1")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         return {"there": rng.random(context.devices) < self.p_return / (self.p_leave + self.p_return)}
@@ -67,11 +67,9 @@ class Diurnal(Availability):
     device is there half of the time.
     """
 
-    day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
-    depth: Annotated[
-        Fraction, Field(description="0: no difference between day and night, 1: none at night; 0 to 1")
-    ] = 1.0
-    spread: Annotated[Fraction, Field(description="spread of the devices' time zones, in days; 0 to 1")] = 1.0
+    day: int = Field(default=24, strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")
+    depth: Fraction = Field(default=1.0, description="0: no difference between day and night, 1: none at night; 0 to 1")
+    spread: Fraction = Field(default=1.0, description="spread of the devices' time zones, in days; 0 to 1")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         return {"phase": rng.uniform(0, self.spread, context.devices)}
@@ -87,9 +85,7 @@ class RecordedAvailability(Availability):
     Before its first row a device is there.
     """
 
-    path: Annotated[
-        str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, available")
-    ]
+    path: str = Field(min_length=1, description="a .csv or .parquet file with columns round, device, available")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         self._recorded(context)  # read here, with all that the run starts from
@@ -131,10 +127,10 @@ class NoFaults(Faults):
 class RandomFaults(Faults):
     """A share of the devices, drawn once, fails with probability `rate` in each round, independently."""
 
-    rate: Annotated[Probability, Field(description="probability per round to fail; above 0, at most 1")] = 0.3
-    share: Annotated[
-        Probability, Field(description="share of the devices that ever fail, at least one; above 0, at most 1")
-    ] = 1.0
+    rate: Probability = Field(default=0.3, description="probability per round to fail; above 0, at most 1")
+    share: Probability = Field(
+        default=1.0, description="share of the devices that ever fail, at least one; above 0, at most 1"
+    )
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         order = rng.permutation(context.devices)
@@ -150,10 +146,8 @@ class Breakdowns(Faults):
     Round 1 is in the stationary law, P(broken) = p_break / (p_break + p_repair).
     """
 
-    p_break: Annotated[Probability, Field(description="probability per round to break down; above 0, at most 1")] = 0.02
-    p_repair: Annotated[Probability, Field(description="probability per round to be repaired; above 0, at most 1")] = (
-        0.1
-    )
+    p_break: Probability = Field(default=0.02, description="probability per round to break down; above 0, at most 1")
+    p_repair: Probability = Field(default=0.1, description="probability per round to be repaired; above 0, at most 1")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         return {"broken": rng.random(context.devices) < self.p_break / (self.p_break + self.p_repair)}

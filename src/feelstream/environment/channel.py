@@ -74,7 +74,7 @@ class JakesChannel(Channel):
     """
 
     doppler_hz: Doppler = 0.02
-    waves: Annotated[int, Field(strict=True, ge=8, le=256, description="N, plane waves of a device; 8 to 256")] = 16
+    waves: int = Field(default=16, strict=True, ge=8, le=256, description="N, plane waves of a device; 8 to 256")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         shape = (context.devices, self.waves)
@@ -105,18 +105,16 @@ class ClusterChannel(Channel):
 
     needs_links: ClassVar[bool] = True
 
-    drop_rounds: Annotated[
-        int, Field(strict=True, ge=1, le=1000, description="rounds for which devices keep their clusters; 1 to 1000")
-    ] = 10
-    average_hz: Annotated[
-        float,
-        Field(
-            strict=True,
-            ge=0,
-            le=1e9,
-            description="B, the band over which the power is averaged, Hz; 0: at the carrier alone; 0 to 1e9",
-        ),
-    ] = 0.0
+    drop_rounds: int = Field(
+        default=10, strict=True, ge=1, le=1000, description="rounds for which devices keep their clusters; 1 to 1000"
+    )
+    average_hz: float = Field(
+        default=0.0,
+        strict=True,
+        ge=0,
+        le=1e9,
+        description="B, the band over which the power is averaged, Hz; 0: at the carrier alone; 0 to 1e9",
+    )
 
     def plugin_versions(self) -> dict[str, str]:
         return sionna_paths.versions()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -47,10 +47,8 @@ class FrequencyLevels(Frequency):
     chain is symmetric, so its stationary law is uniform over the levels, and round 1 is drawn from it.
     """
 
-    levels: Annotated[int, Field(strict=True, ge=2, le=1000, description="frequency levels of a device; 2 to 1000")] = 8
-    stay: Annotated[
-        float, Field(strict=True, ge=0, lt=1, description="probability to keep the level; 0 to below 1")
-    ] = 0.8
+    levels: int = Field(default=8, strict=True, ge=2, le=1000, description="frequency levels of a device; 2 to 1000")
+    stay: float = Field(default=0.8, strict=True, ge=0, lt=1, description="probability to keep the level; 0 to below 1")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         return {"level": rng.integers(0, self.levels, context.devices)}
@@ -70,7 +68,7 @@ class RecordedFrequency(Frequency):
     Before a device's first row it has the lowest frequency of its range; values are clipped to the range.
     """
 
-    path: Annotated[str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, f_hz")]
+    path: str = Field(min_length=1, description="a .csv or .parquet file with columns round, device, f_hz")
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         self._recorded(context)  # read here, with all that the run starts from

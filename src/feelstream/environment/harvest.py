@@ -9,7 +9,7 @@ which the virtual queues keep.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -40,8 +40,8 @@ class Harvest(Process):
 class Battery(Harvest):
     """What every kind of harvest with a battery has."""
 
-    capacity_j: Annotated[Positive, Field(description="C, capacity of a battery, J; > 0")] = 20.0
-    start: Annotated[Fraction, Field(description="charge before round 1, share of C; 0 to 1")] = 0.5
+    capacity_j: Positive = Field(default=20.0, description="C, capacity of a battery, J; > 0")
+    start: Fraction = Field(default=0.5, description="charge before round 1, share of C; 0 to 1")
 
     @property
     def battery_j(self) -> float | None:
@@ -62,10 +62,10 @@ class NoHarvest(Harvest):
 class PacketHarvest(Battery):
     """Packets of energy: H_k(t) = packet_j · Poisson(rate), independent over devices and rounds."""
 
-    rate: Annotated[
-        float, Field(strict=True, ge=0, le=1e6, description="mean packets per device and round; 0 to 1e6")
-    ] = 0.5
-    packet_j: Annotated[NonNegative, Field(description="energy of a packet, J; ≥ 0")] = 1.0
+    rate: float = Field(
+        default=0.5, strict=True, ge=0, le=1e6, description="mean packets per device and round; 0 to 1e6"
+    )
+    packet_j: NonNegative = Field(default=1.0, description="energy of a packet, J; ≥ 0")
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         return self.packet_j * rng.poisson(self.rate, context.devices), state
@@ -77,8 +77,8 @@ class SolarHarvest(Battery):
     Its mean over whole days is peak_j / (2π).
     """
 
-    peak_j: Annotated[NonNegative, Field(description="most energy that a round brings, J; ≥ 0")] = 4.0
-    day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
+    peak_j: NonNegative = Field(default=4.0, description="most energy that a round brings, J; ≥ 0")
+    day: int = Field(default=24, strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         sun = max(0.0, float(np.sin(2 * np.pi * round / self.day)))

@@ -111,16 +111,16 @@ class RandomDirection(Mobility):
     of Random Direction Models", IEEE INFOCOM 2005.
     """
 
-    radius_m: Annotated[Positive, Field(description="R, radius of the cell, m; > 0")] = 100.0
-    nearest_m: Annotated[Positive, Field(description="d_min, within which the gain no longer grows, m; > 0")] = 10.0
+    radius_m: Positive = Field(default=100.0, description="R, radius of the cell, m; > 0")
+    nearest_m: Positive = Field(default=10.0, description="d_min, within which the gain no longer grows, m; > 0")
     speed_m_s: Speed = 1.0
     turn: Turn = 0.1
-    exponent: Annotated[
-        float, Field(strict=True, gt=0, le=10, description="α, path-loss exponent; above 0, at most 10")
-    ] = 3.0
-    gain_1m_db: Annotated[
-        float, Field(strict=True, ge=-1000, le=1000, description="β_1, gain at a distance of 1 m, dB; -1000 to 1000")
-    ] = 55.0
+    exponent: float = Field(
+        default=3.0, strict=True, gt=0, le=10, description="α, path-loss exponent; above 0, at most 10"
+    )
+    gain_1m_db: float = Field(
+        default=55.0, strict=True, ge=-1000, le=1000, description="β_1, gain at a distance of 1 m, dB; -1000 to 1000"
+    )
 
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         nearest = min(self.nearest_m, self.radius_m)
@@ -144,19 +144,18 @@ class TR38901(Mobility):
     radio.gain_db is not used.
     """
 
-    place: Annotated[Place, Field(description="umi: street canyon; uma: above roofs; rma: the country")] = "umi"
-    carrier_ghz: Annotated[
-        float, Field(strict=True, ge=0.5, le=100, description="carrier frequency, GHz; 0.5 to 100")
-    ] = 3.5
-    radius_m: Annotated[
-        float, Field(strict=True, ge=10, le=10000, description="radius of the cell, m; 10 to 10000")
-    ] = 200.0
+    place: Place = Field(default="umi", description="umi: street canyon; uma: above roofs; rma: the country")
+    carrier_ghz: float = Field(
+        default=3.5, strict=True, ge=0.5, le=100, description="carrier frequency, GHz; 0.5 to 100"
+    )
+    radius_m: float = Field(
+        default=200.0, strict=True, ge=10, le=10000, description="radius of the cell, m; 10 to 10000"
+    )
     speed_m_s: Speed = 0.0
     turn: Turn = 0.1
-    offset_db: Annotated[
-        float,
-        Field(strict=True, ge=-1000, le=1000, description="path loss at which β is 0 dB, dB; -1000 to 1000"),
-    ] = 110.0
+    offset_db: float = Field(
+        default=110.0, strict=True, ge=-1000, le=1000, description="path loss at which β is 0 dB, dB; -1000 to 1000"
+    )
 
     @model_validator(mode="after")
     def _within_the_tables(self) -> Self:

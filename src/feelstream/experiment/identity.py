@@ -16,11 +16,10 @@ from typing import Any
 from feelstream import code, learning
 from feelstream.columns import FORMAT
 from feelstream.errors import explain
-from feelstream.learning import cost
-from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of
-from feelstream.scenario import Scenario
+from feelstream.scenario import Scenario, model_cost
 from feelstream.scenario.files import from_dict
+from feelstream.scenario.model_cost import Cost
 from feelstream.version import __version__
 
 
@@ -56,7 +55,7 @@ def identify(scenario: dict[str, Any]) -> Identity:
             }
             | once,
             parameters=learner.parameters if learner else None,
-            cost=cost.of(settings.learning, dataset) if settings.autos else None,
+            cost=model_cost.of(settings.learning, dataset) if settings.autos else None,
         )
     except KeyboardInterrupt:  # this may be the runner's own process
         raise

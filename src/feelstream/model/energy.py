@@ -192,45 +192,38 @@ class Voltage(EnergyLaw):
 
     def pieces(self, cpus: Cpus, cycles: Reals) -> Pieces:
         """On a line V = v + s f:  E = c C (v + s c/t)² + P_leak t,  where that falls in t."""
-        tables = [self._lines(core) for core in cpus.cores]
-        most = max(len(table.low_hz) for table in tables)
+        discrete, leakages_w = self.points == "discrete", [self._leakage_of(core) for core in cpus.cores]
+        tables = [
+            _lines(core.frequency_hz, core.voltage_v, core.capacitance_f, discrete, leakage_w)
+            for core, leakage_w in zip(cpus.cores, leakages_w, strict=True)
+        ]
+        most = max(map(len, tables))
         which = np.zeros(len(cycles), np.int64) if cpus.core is None else cpus.core
-
-        def column(name: str) -> Reals:
-            rows = [getattr(table, name) for table in tables]
-            padded = [np.concatenate([row, np.repeat(row[-1:], most - len(row))]) for row in rows]
-            return np.array(padded)[which]
-
-        c, offset, slope = cycles[:, None], column("offset_v"), column("slope_v_s")
-        farad = np.array([core.capacitance_f for core in cpus.cores])[which][:, None]
+        padded = np.array([np.pad(table, ((0, most - len(table)), (0, 0)), mode="edge") for table in tables])
+        low_hz, high_hz, offset, slope, falls = np.moveaxis(padded[which], 2, 0)
+        farads = [core.capacitance_f for core in cpus.cores]
+        farad, leakage_w = (np.array(each)[which][:, None] for each in (farads, leakages_w))
+        c = cycles[:, None]
         return Pieces(
-            low_hz=column("low_hz"),
-            high_hz=column("high_hz"),
-            falls=column("falls").astype(bool),
+            low_hz=low_hz,
+            high_hz=high_hz,
+            falls=falls.astype(bool),
             fixed_j=farad * c * offset**2,
             inverse_j_s=2 * farad * c**2 * offset * slope,
             square_j_s2=farad * c**3 * slope**2,
-            leakage_w=np.broadcast_to(
-                np.array([self._leakage_of(core) for core in cpus.cores])[which][:, None], slope.shape
-            ),
+            leakage_w=np.broadcast_to(leakage_w, slope.shape),
         )
-
-    def _lines(self, core: Core) -> _Lines:
-        leakage_w = self._leakage_of(core)
-        return _lines(core.frequency_hz, core.voltage_v, core.capacitance_f, self.points == "discrete", leakage_w)
 
     def _dynamic_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
         """c C_eff V(f)²."""
+        discrete = self.points == "discrete"
         if cpus.core is None or len(cpus.cores) == 1:
-            return cpus.cores[0].capacitance_f * cycles * np.square(self._volts(cpus.cores[0], f_hz))
+            return cpus.cores[0].capacitance_f * cycles * np.square(cpus.cores[0].volts(f_hz, discrete))
         per_cycle_j = np.empty(np.shape(f_hz))
         for number, core in enumerate(cpus.cores):
             own = cpus.core == number
-            per_cycle_j[own] = core.capacitance_f * np.square(self._volts(core, f_hz[own]))
+            per_cycle_j[own] = core.capacitance_f * np.square(core.volts(f_hz[own], discrete))
         return cycles * per_cycle_j
-
-    def _volts(self, core: Core, f_hz: Reals) -> Reals:
-        return core.volts(f_hz, self.points == "discrete")
 
     def _leakage_w(self, cpus: Cpus) -> Reals | float:
         each = np.array([self._leakage_of(core) for core in cpus.cores])
@@ -240,27 +233,15 @@ class Voltage(EnergyLaw):
         return core.leakage_w if self.leakage_w is None else self.leakage_w
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """V = offset_v + slope_v_s·f on each of M intervals low_hz < f ≤ high_hz, which cover (0, ∞); (M,) each.
-
-    A line is cut where leakage begins to cost more than a lower voltage saves: above, where it `falls`, E falls in c/f.
-    """
-
-    low_hz: Reals
-    high_hz: Reals
-    offset_v: Reals
-    slope_v_s: Reals
-    falls: Flags
-
-
 @lru_cache(maxsize=1000)
 def _lines(
     points_hz: tuple[float, ...], points_v: tuple[float, ...], farad: float, discrete: bool, leakage_w: float
-) -> _Lines:
-    """V(f) is flat up to the lowest point and beyond the highest; between, it has steps or slopes.
+) -> Reals:
+    """(M, 5): V = offset + slope·f on each of M intervals low < f ≤ high, which cover (0, ∞), as (low, high, offset,
+    slope, whether E falls in t = c/f).
 
-    E falls in t = c/f where 2 C s f² (v + s f) > P_leak: on each sloping line above one frequency.
+    V(f) is flat up to the lowest point and beyond the highest; between, it has steps or slopes. E falls in t where
+    2 C s f² (v + s f) > P_leak: on each sloping line above one frequency, at which the line is cut.
     """
     hz, v = np.array(points_hz), np.array(points_v)
     offsets, slopes = np.append(v, v[-1]), np.zeros(len(v) + 1)
@@ -274,7 +255,7 @@ def _lines(
             rows.append((low, least, offset, slope, False))
         if least < high:
             rows.append((least, high, offset, slope, True))
-    return _Lines(*(np.array(column) for column in zip(*rows, strict=True)))
+    return np.array(rows)
 
 
 def _least_energy_hz(farad: float, offset: float, slope: float, leakage_w: float, low: float, high: float) -> float:

@@ -17,7 +17,6 @@ from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
-from feelstream.learning import cost
 from feelstream.loop.changes import Change, in_order
 from feelstream.loop.simulation import Simulation
 from feelstream.run import trace
@@ -54,7 +53,7 @@ def with_numbers(scenario: Scenario) -> Scenario:
     """The scenario with a number where it says auto and the model is to tell; that needs the data set."""
     if not scenario.autos:
         return scenario
-    return model_cost.with_numbers(scenario, cost.of(scenario.learning, dataset_of(scenario)))
+    return model_cost.with_numbers(scenario, model_cost.of(scenario.learning, dataset_of(scenario)))
 
 
 @taking()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,18 +130,15 @@ _last: tuple[Labels, tuple[Any, ...], ArrivalSchedule] | None = None
 class OrderedArrivals(Arrivals):
     """Arrivals drawn from a partition, each device's samples in a chosen order."""
 
-    order: Annotated[
-        Order,
-        Field(
-            description="order of a device's samples: label (by class, cyclic, from a random first class of its own), "
-            "label_from_any (from any class), label_ascending (the first, then the lowest), label_random, shuffled, or "
-            "markov (see stay)"
-        ),
-    ] = "label"
-    stay: Annotated[
-        Fraction,
-        Field(description="order markov only: probability that the next sample has the same label; 0 to 1"),
-    ] = 0.9
+    order: Order = Field(
+        default="label",
+        description="order of a device's samples: label (by class, cyclic, from a random first class of its own), "
+        "label_from_any (from any class), label_ascending (the first, then the lowest), label_random, shuffled, or "
+        "markov (see stay)",
+    )
+    stay: Fraction = Field(
+        default=0.9, description="order markov only: probability that the next sample has the same label; 0 to 1"
+    )
 
     def shards(self, context: ArrivalContext) -> Shards:
         """Partition the data and put each device's samples in order."""

@@ -136,9 +136,9 @@ class Window(Interval):
 
     admits_all: ClassVar[bool] = True
 
-    rounds: Annotated[
-        Count, Field(description="rounds a sample is held, that of its arrival included; integer, at least 1")
-    ] = 10
+    rounds: Count = Field(
+        default=10, description="rounds a sample is held, that of its arrival included; integer, at least 1"
+    )
 
     @property
     def holds_rounds(self) -> int | None:

@@ -77,17 +77,14 @@ class Digits(Partition):
 
     repeats: ClassVar[bool] = True
 
-    per_device: Annotated[
-        Count,
-        Field(description="m, most labels on a device, one for each of its shards; integer, at least 1"),
-    ] = 3
-    sizes: Annotated[
-        Literal["shards", "equal"],
-        Field(
-            description="samples of a device: shards: those of its shards, large as they are; equal: as many as others "
-            "have, by moving samples between devices of the same label"
-        ),
-    ] = "shards"
+    per_device: Count = Field(
+        default=3, description="m, most labels on a device, one for each of its shards; integer, at least 1"
+    )
+    sizes: Literal["shards", "equal"] = Field(
+        default="shards",
+        description="samples of a device: shards: those of its shards, large as they are; equal: as many as others "
+        "have, by moving samples between devices of the same label",
+    )
 
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
         shards = devices * self.per_device
@@ -178,22 +175,18 @@ class Minority(Partition):
 
     repeats: ClassVar[bool] = True
 
-    share: Annotated[
-        float,
-        Field(
-            strict=True,
-            gt=0,
-            lt=1,
-            description="fraction of the devices that hold the minority labels; above 0, below 1",
-        ),
-    ] = 0.2
-    labels: Annotated[
-        tuple[Annotated[int, Field(strict=True, ge=0, le=65535)], ...],
-        Field(
-            min_length=1,
-            description="the minority labels, which only those devices hold; each 0 to classes − 1",
-        ),
-    ] = (8, 9)
+    share: float = Field(
+        default=0.2,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="fraction of the devices that hold the minority labels; above 0, below 1",
+    )
+    labels: tuple[Annotated[int, Field(strict=True, ge=0, le=65535)], ...] = Field(
+        default=(8, 9),
+        min_length=1,
+        description="the minority labels, which only those devices hold; each 0 to classes − 1",
+    )
 
     @field_validator("labels")
     @classmethod
@@ -238,15 +231,13 @@ class Dirichlet(Partition):
 
     repeats: ClassVar[bool] = True
 
-    alpha: Annotated[
-        float,
-        Field(
-            strict=True,
-            ge=1e-3,
-            le=1e6,
-            description="concentration of the label proportions, small is skewed; 0.001 to 1e6",
-        ),
-    ] = 0.5
+    alpha: float = Field(
+        default=0.5,
+        strict=True,
+        ge=1e-3,
+        le=1e6,
+        description="concentration of the label proportions, small is skewed; 0.001 to 1e6",
+    )
 
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
         places = np.bincount(_shares(len(labels), devices), minlength=devices)

@@ -35,23 +35,18 @@ class TruncatedNormal(FiniteArrivals):
 
     repeats: ClassVar[bool] = True
 
-    sigma: Annotated[
-        float,
-        Field(
-            strict=True,
-            gt=0,
-            le=1000,
-            description="standard deviation of a device's arrival times, as a fraction of the run; "
-            "above 0, at most 1000",
-        ),
-    ] = 0.03
-    bounds: Annotated[
-        Literal["truncate", "clip"],
-        Field(
-            description="times outside the run: truncate: drawn from the truncated distribution; "
-            "clip: moved to its first or last moment"
-        ),
-    ] = "truncate"
+    sigma: float = Field(
+        default=0.03,
+        strict=True,
+        gt=0,
+        le=1000,
+        description="standard deviation of a device's arrival times, as a fraction of the run; above 0, at most 1000",
+    )
+    bounds: Literal["truncate", "clip"] = Field(
+        default="truncate",
+        description="times outside the run: truncate: drawn from the truncated distribution; "
+        "clip: moved to its first or last moment",
+    )
 
     def times(self, sizes: Ints, run_s: float, rng: np.random.Generator) -> Reals:
         mean = rng.random(len(sizes))
@@ -83,7 +78,7 @@ class Uniform(FiniteArrivals):
 class Poisson(EndlessArrivals):
     """Counts ~ Poisson(rate), independent over devices and rounds."""
 
-    rate: Annotated[Rate, Field(description="mean samples per device and round; above 0, at most 1e6")] = 5.0
+    rate: Rate = Field(default=5.0, description="mean samples per device and round; above 0, at most 1e6")
 
     def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Ints, NDArray]:
         return rng.poisson(self.rate, devices), state
@@ -95,13 +90,9 @@ class Bursts(EndlessArrivals):
     Round 1 is in the stationary distribution, P(on) = p_on/(p_on + p_off), so the mean is always rate·P(on).
     """
 
-    rate: Annotated[Rate, Field(description="mean samples per device and round while on; above 0, at most 1e6")] = 25.0
-    p_on: Annotated[Probability, Field(description="probability per round to turn on when off; above 0, at most 1")] = (
-        0.1
-    )
-    p_off: Annotated[
-        Probability, Field(description="probability per round to turn off when on; above 0, at most 1")
-    ] = 0.4
+    rate: Rate = Field(default=25.0, description="mean samples per device and round while on; above 0, at most 1e6")
+    p_on: Probability = Field(default=0.1, description="probability per round to turn on when off; above 0, at most 1")
+    p_off: Probability = Field(default=0.4, description="probability per round to turn off when on; above 0, at most 1")
 
     def init(self, devices: int, rng: np.random.Generator) -> NDArray:
         return rng.random(devices) < self.p_on / (self.p_on + self.p_off)
@@ -134,17 +125,15 @@ class RecordedArrivals(Arrivals):
     Samples whose time is beyond the run never arrive. Equal times keep the order of the data set.
     """
 
-    speed: Annotated[
-        Literal["fit"] | Annotated[float, Field(strict=True, ge=1e-6, le=1e6)],
-        Field(
-            description="seconds of the recording per second of the run, 1 is true speed; 1e-6 to 1e6; "
-            "fit: all of it in the run"
-        ),
-    ] = 1.0
-    start: Annotated[
-        Literal["together", "spread"],
-        Field(description="together: all start with the run; spread: each at a random time that leaves room"),
-    ] = "together"
+    speed: Literal["fit"] | Annotated[float, Field(strict=True, ge=1e-6, le=1e6)] = Field(
+        default=1.0,
+        description="seconds of the recording per second of the run, 1 is true speed; 1e-6 to 1e6; "
+        "fit: all of it in the run",
+    )
+    start: Literal["together", "spread"] = Field(
+        default="together",
+        description="together: all start with the run; spread: each at a random time that leaves room",
+    )
 
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         recorded_s = context.recording.time_s
@@ -183,14 +172,9 @@ class Trace(Arrivals):
     never arrive.
     """
 
-    path: Annotated[
-        str,
-        Field(
-            strict=True,
-            min_length=1,
-            description="CSV or Parquet file with columns time (s), device, and sample or label",
-        ),
-    ]
+    path: str = Field(
+        strict=True, min_length=1, description="CSV or Parquet file with columns time (s), device, and sample or label"
+    )
 
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         file = TableFile("data.arrivals.path", self.path)
