@@ -17,13 +17,7 @@ from feelstream.loop.round import RoundRecord
 from feelstream.run import trace
 from feelstream.run.callbacks import Callback, tell
 from feelstream.run.checkpoint import Checkpoint, Player
-from feelstream.run.files import (
-    as_sentence,
-    remove_temporaries,
-    sole_writer,
-    usable_directory,
-    write_atomically,
-)
+from feelstream.run.files import as_sentence, remove_temporaries, sole_writer, usable_directory, write_atomically
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.run.preparing import prepare, with_numbers
 from feelstream.run.run import Run, read_complete, write_run

@@ -140,11 +140,7 @@ class Run:
         return pl.DataFrame([row], schema=schema)
 
     def plot(
-        self,
-        *quantities: str,
-        ax: Any = None,
-        figsize: tuple[float, float] | None = None,
-        style: Style = None,
+        self, *quantities: str, ax: Any = None, figsize: tuple[float, float] | None = None, style: Style = None
     ) -> Figure:
         """Accuracy, energy against the budget, queue and transmissions by round, or the quantities that are named.
 

@@ -13,15 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.columns import (
-    DEVICE_COLUMNS,
-    EVALUATION_COLUMNS,
-    FACTS,
-    REAL,
-    ROUND_COLUMNS,
-    Column,
-    columns_of,
-)
+from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, FACTS, REAL, ROUND_COLUMNS, Column, columns_of
 from feelstream.loop.round import RoundRecord
 from feelstream.policies.base import STORED_FEATURES
 from feelstream.scenario import Scenario

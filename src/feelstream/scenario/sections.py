@@ -25,14 +25,7 @@ from feelstream.environment.harvest import HARVESTS, Harvest
 from feelstream.environment.mobility import MOBILITIES, Mobility
 from feelstream.model.energy import ENERGY_LAWS, EnergyLaw
 from feelstream.model.system import COST_RULES, CostRule
-from feelstream.plugins import (
-    Count,
-    Magnitude,
-    NonNegative,
-    Positive,
-    Settings,
-    near_or_all,
-)
+from feelstream.plugins import Count, Magnitude, NonNegative, Positive, Settings, near_or_all
 from feelstream.policies import Policy
 from feelstream.policies.base import TRAINING
 
@@ -175,8 +168,7 @@ class DataSettings(Settings):
         default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
     )
     normalise: Normalise = Field(
-        default="auto",
-        description="auto: inputs have mean 0 and deviation 1; none: floats as they are, x/255 of uint8",
+        default="auto", description="auto: inputs have mean 0 and deviation 1; none: floats as they are, x/255 of uint8"
     )
     eligible: Literal["any", "with_data"] = Field(
         default="any",

@@ -36,13 +36,7 @@ def offsets_of(sizes: Ints) -> Ints:
 
 
 def arrange(
-    owner: Owner,
-    labels: Labels,
-    devices: int,
-    classes: int,
-    order: Order,
-    stay: float,
-    rng: np.random.Generator,
+    owner: Owner, labels: Labels, devices: int, classes: int, order: Order, stay: float, rng: np.random.Generator
 ) -> Shards:
     """The shards of all devices in arrival order.
 
@@ -103,13 +97,7 @@ def _grouped(members: Ints, group: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _markov(
-    by_label: Ints,
-    owner: Owner,
-    labels: Labels,
-    sizes: Ints,
-    classes: int,
-    stay: float,
-    rng: np.random.Generator,
+    by_label: Ints, owner: Owner, labels: Labels, sizes: Ints, classes: int, stay: float, rng: np.random.Generator
 ) -> Ints:
     """Reorder samples grouped by (device, label) along a Markov chain of labels, all devices at once."""
     flat = owner[by_label] * np.int64(classes) + labels[by_label]
