@@ -83,20 +83,6 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, mistake: str) -> None:
         fs.simulate(small(*LEARNS, own(f"{file}:measure")))
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ('["test", "strem"]', "'strem' is not known; did you mean 'stream'"),
-        ('["test", "test"]', "each evaluator must be named once"),
-        ('"test"', "must be a list"),
-        ('["nowhere.py:f"]', "there is no file"),
-    ],
-)
-def test_a_wrong_name_is_a_sentence(given: str, expected: str) -> None:
-    with pytest.raises(ScenarioError, match=f"learning.evaluators.*{expected}"):
-        small(f"learning.evaluators={given}")
-
-
 def spread(predict: Any, test: Any, held: Any, round: int) -> dict[str, Any]:
     return {"samples_tested": len(test), "mean_pixel": test.x.mean(), "round_again": round, "none": math.nan}
 

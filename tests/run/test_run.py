@@ -1,4 +1,4 @@
-"""Runs in memory and in directories: kills, restarts, misuse."""
+"""Runs in memory and in directories: kills, restarts, misuse, and a disk that fails at any write."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import odd_plugins as odd
@@ -21,12 +22,15 @@ import pytest
 from builders import small
 from killed_run import scenario as killed_scenario
 from recorded import series_of_five
+from small_plans import in_process
 from stopped import goes_on_bit_for_bit, stop_in
 
 import feelstream as fs
 from feelstream.columns import FORMAT
 from feelstream.errors import RunError
+from feelstream.experiment import Arm, Plan
 from feelstream.experiment.replaying import replay
+from feelstream.run import files as run_files
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
 from feelstream.run.manifest import Manifest
@@ -306,3 +310,66 @@ def test_a_table_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) ->
 
     with pytest.raises(RunError, match=r"cannot write .*: No space left on device \(os error 28\)$"):
         write_atomically(tmp_path / "rounds.parquet", full)
+
+
+SOURCES = Path(__file__).parents[2]
+TRIALS = 40  # `make soak ATTACKS=io` goes through all of some two thousand
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="needs Linux and a C compiler"
+)
+def test_a_call_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack `io` in short: a preloaded library fails calls by which a run, a plan and a report change files."""
+    monkeypatch.syspath_prepend(str(SOURCES))
+    from soak.io import Io
+
+    attack = Io(tmp_path / "io", random.Random(0))
+    for _ in range(TRIALS):
+        attack.try_once()
+    attack.close()
+    assert attack.lost == []
+    assert attack.refused > TRIALS // 2  # the errors did happen, and each was one sentence
+    assert min(attack.calls.values()) > 20  # and they were counted in every kind of work
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs to know what a handle is of")
+def test_the_directory_is_forced_to_disk_after_the_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def fsync(handle: int) -> None:
+        done.append("directory" if os.path.isdir(f"/proc/self/fd/{handle}") else "file")
+
+    def replace(source: Path, target: Path) -> None:
+        done.append("name")
+        os.replace(source, target)
+
+    monkeypatch.setattr(run_files, "os", SimpleNamespace(**vars(os) | {"fsync": fsync, "replace": replace}))
+    write_atomically(tmp_path / "file", lambda path: path.write_text("x"))
+    assert done == ["file", "name", "directory"]
+
+
+MUTE = """
+import feelstream as fs
+
+class Mute(fs.Policy):
+    def select(self, state, observation, rng):
+        raise {error}
+
+class OursError(fs.FeelstreamError):
+    def __str__(self):
+        raise ValueError("no text")
+
+class MuteError(Exception):
+    __str__ = OursError.__str__
+"""
+
+
+@pytest.mark.parametrize("error", ["MuteError", "OursError"])
+def test_an_error_without_a_text_of_its_own_is_a_sentence_too(error: str, tmp_path: Path) -> None:
+    """In a plan, where a worker asks of every error whether the disk is full."""
+    (tmp_path / "mute.py").write_text(MUTE.format(error=error))
+    scenario = small("system.rounds=2", f"policy.name={tmp_path / 'mute.py'}:Mute")
+    (failure,) = in_process(Plan("mute", (Arm("one", scenario),), (0,)), tmp_path / "out").failures
+    assert error in failure.reason

@@ -14,7 +14,7 @@ import feelstream as fs
 from feelstream.errors import ScenarioError
 from feelstream.run import Change
 
-VOLTAGE, TR38901 = "cpu.energy.kind=voltage", "world.mobility.kind=tr38901"
+VOLTAGE = "cpu.energy.kind=voltage"
 
 
 def classes(*tables: str) -> str:
@@ -32,15 +32,9 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("radio.block_bits=0.1",), "radio.block_bits: an update may have at most 1,000,000 blocks"),
     (("radio.fading=none", "world.channel.kind=ar1"), "world.channel.kind: must be independent"),
     (("world.channel.kind=tr38901",), "world.channel.kind: .* such as tr38901, and static does not"),
-    (
-        (TR38901, "world.mobility.carrier_ghz=60.0", "world.mobility.place=rma"),
-        ".*carrier_ghz: must be at most 30 in rma",
-    ),
-    (
-        (TR38901, "world.mobility.radius_m=6000.0", "world.mobility.place=uma"),
-        ".*radius_m: must be at most 5000 in uma",
-    ),
-    ((TR38901, "world.mobility.place=inh"), "world.mobility.place: must be 'umi', 'uma' or 'rma'"),
+    (("mobility=tr38901(carrier_ghz=60.0,place=rma)",), ".*carrier_ghz: must be at most 30 in rma"),
+    (("mobility=tr38901(radius_m=6000.0,place=uma)",), ".*radius_m: must be at most 5000 in uma"),
+    (("mobility=tr38901(place=inh)",), "world.mobility.place: must be 'umi', 'uma' or 'rma'"),
     ((classes("share=0.5"),), "devices.classes: their shares must add up to 1, not 0.5"),
     ((classes("share=1, frequency_hz=[2, 1]"),), r"devices.classes.*frequency_hz: must be \[lowest, highest\]"),
     ((classes("share=1, colour=1"),), "devices.classes.*colour: there is no such field"),
@@ -48,42 +42,34 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ((classes("share=1, priority=0.0"),), "devices.classes.*priority.*: must be"),
     (("data.partition.kind=natural",), "data.partition.kind: natural needs a data set that tells who"),
     (("data.arrivals.kind=recorded",), "data.arrivals.kind: recorded needs a data set that tells when"),
-    (("data.arrivals.kind=recorded", "data.arrivals.speed=fast"), "data.arrivals.speed: must be"),
-    (("data.arrivals.kind=recorded", "data.arrivals.start=late"), "data.arrivals.start: must be"),
+    (("arrivals=recorded(speed=fast)",), "data.arrivals.speed: must be"),
+    (("arrivals=recorded(start=late)",), "data.arrivals.start: must be"),
     (("data.arrivals.order=alphabetical",), "data.arrivals.order: must be"),
-    (
-        ("data.partition.kind=digits", "data.partition.per_device=2.0"),
-        "data.partition.per_device: must be a whole number",
-    ),
-    (
-        ("data.partition.kind=digits", "data.partition.per_device=50"),
-        "data.partition.per_device = 50 .* needs 300 samples",
-    ),
-    (
-        ("data.partition.kind=minority", "data.partition.labels=['8']"),
-        r"data.partition.labels\[0\]: must be a whole number",
-    ),
-    (
-        ("data.partition.kind=minority", "data.partition.labels=[8, 10]"),
-        "data.partition.labels: label 10 is not in the",
-    ),
-    (("data.partition.kind=minority", "data.partition.share=0.01"), "data.partition.share = .* is 0 devices"),
-    (("data.partition.kind=minority", "data.partition.share=0.99"), "data.partition.share = .* is 6 devices"),
-    (("data.partition.kind=minority", "data.samples=6"), "data.partition.labels.*no samples of them"),
-    (
-        ("data.partition.kind=minority", f"data.partition.labels={list(range(10))}"),
-        "data.partition.labels.*only samples of them",
-    ),
-    (("data.buffer.kind=reservoir", "data.buffer.capacity=true"), "data.buffer.capacity: must be a whole number"),
-    (("data.arrivals.kind=poisson", "data.arrivals.rate='5'"), "data.arrivals.rate: must be a number"),
+    (("partition=digits(per_device=2.0)",), "data.partition.per_device: must be a whole number"),
+    (("partition=digits(per_device=50)",), "data.partition.per_device = 50 .* needs 300 samples"),
+    (("partition=minority(labels=['8'])",), r"data.partition.labels\[0\]: must be a whole number"),
+    (("partition=minority(labels=[8, 10])",), "data.partition.labels: label 10 is not in the"),
+    (("partition=minority(share=0.01)",), "data.partition.share = .* is 0 devices"),
+    (("partition=minority(share=0.99)",), "data.partition.share = .* is 6 devices"),
+    (("partition=minority", "data.samples=6"), "data.partition.labels.*no samples of them"),
+    ((f"partition=minority(labels={list(range(10))})",), "data.partition.labels.*only samples of them"),
+    (("buffer=reservoir(capacity=true)",), "data.buffer.capacity: must be a whole number"),
+    (("arrivals=poisson(rate='5')",), "data.arrivals.rate: must be a number"),
     (("learning.local.nesterov=true",), "learning.local.nesterov: must be false where momentum = 0"),
     (("learning.local.keep=momentum",), "learning.local.keep: must not be momentum where momentum = 0"),
-    (
-        ("learning.local.keep=scaffold", "learning.local.prox=0.1"),
-        "learning.local.keep: scaffold goes with plain SGD",
-    ),
+    (("local=sgd(keep=scaffold,prox=0.1)",), "learning.local.keep: scaffold goes with plain SGD"),
     (("learning.local.schedule=line",), "learning.local.schedule: must be 'constant', 'step', 'cosine' or 'inverse'"),
     (("cpu.cycles=auto", "learning.local.epochs=1"), "cpu.cycles: auto needs learning.local with a number of steps"),
+    (("radio.update_bits=autoo",), "radio.update_bits: must be a number or 'auto', not 'autoo'$"),
+    (("server=gaussian(noise=1.0)",), "learning.server.noise: needs clip"),
+    (
+        ("learning.engine=native", "server=inverse_probability"),
+        "learning.server.kind: inverse_probability needs a policy that knows",
+    ),
+    (('evaluators=["test", "strem"]',), "learning.evaluators.*'strem' is not known; did you mean 'stream'"),
+    (('evaluators=["test", "test"]',), "learning.evaluators.*each evaluator must be named once"),
+    (('evaluators="test"',), "learning.evaluators.*must be a list"),
+    (('evaluators=["nowhere.py:f"]',), "learning.evaluators.*there is no file"),
     *((((f"{field}=x\udcff"),), field) for field in ("data.dataset", "policy.name", "policy.metric", "policy.V")),
 ]
 
