@@ -7,10 +7,7 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,8 +17,6 @@ import odd_plugins as odd
 import polars as pl
 import pytest
 from builders import small
-from killed_run import scenario as killed_scenario
-from recorded import series_of_five
 from small_plans import in_process
 from stopped import goes_on_bit_for_bit, stop_in
 
@@ -34,6 +29,10 @@ from feelstream.run import files as run_files
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
 from feelstream.run.manifest import Manifest
+from soak.attack import Attack
+from soak.damage import Damage
+from soak.io import Io
+from soak.processes import Kills
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -44,33 +43,58 @@ def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in kept}
 
 
+def played(attack: Attack, trials: int) -> None:
+    """An attack of the soak in short: `make soak` goes on for as long as one likes."""
+    for _ in range(trials):
+        attack.try_once()
+    attack.close()
+    assert attack.lost == []
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "stream",
-    ["natural", pytest.param("drawn", marks=pytest.mark.nightly), pytest.param("odd", marks=pytest.mark.nightly)],
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_commands_that_are_killed_go_on_to_the_same_bytes(tmp_path: Path) -> None:
+    played(Kills(tmp_path / "kills", random.Random(2)), 4)
+
+
+@pytest.mark.slow
+def test_damaged_files_are_told_or_read_as_they_were(tmp_path: Path) -> None:
+    attack = Damage(tmp_path / "damage", random.Random(0))
+    played(attack, 80)
+    assert attack.refused > 40
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="needs Linux and a C compiler"
 )
-def test_a_run_killed_again_and_again_ends_in_the_same_bytes(stream: str, tmp_path: Path) -> None:
-    """Real SIGKILLs: at calls that write files (before fsync, before the move, between rows and checkpoint) and at
-    any time. odd: a buffer, arrivals and a channel whose state grows, and more of what is not ours."""
-    natural = stream == "natural"
-    alone, killed, draws = tmp_path / "alone", tmp_path / "killed", random.Random(2)
-    recorded = {"natural": [series_of_five(tmp_path / "recorded.npz")], "odd": ["odd"]}.get(stream, [])
-    simulate_in(alone, killed_scenario(*recorded), seed=4)
-    fates = [("file", 1), ("file", 2), ("file", 6), ("file", 9)]  # the first of all: while run.json is first written
-    fates += [("file", draws.randint(1, 30)) for _ in range(4)] + [("time", draws.randint(5, 120)) for _ in range(3)]
-    fates = fates if stream == "drawn" else fates[2::3]
-    words = ",".join(f"{kind}:{at}" for kind, at in [*fates, ("never", 0)])
-    command = [sys.executable, str(SUPPORT / "killed_run.py"), str(killed), words, *recorded]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    ends = [int(line) for line in done.stdout.split()]
-    assert len(ends) == len(fates) + 1, done.stderr
-    assert set(ends) == {0, -signal.SIGKILL}, done.stderr
-    assert ends[-1] == 0
-    assert ends.count(-signal.SIGKILL) >= 2 * len(fates) // 3
-    assert files(killed) == files(alone)
-    assert len(files(killed)) == (3 if natural else 2)
-    assert not list(killed.glob(".*.tmp"))
-    assert not (killed / "progress").exists()
+def test_a_call_that_fails_loses_nothing(tmp_path: Path) -> None:
+    """A preloaded library fails calls by which a run, a plan and a report change files."""
+    attack = Io(tmp_path / "io", random.Random(0))
+    played(attack, 40)
+    assert attack.refused > 20  # the errors did happen, and each was one sentence
+    assert min(attack.calls.values()) > 20  # and they were counted in every kind of work
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("state-000003.npz", "is damaged"),
+        ("rounds-000001.parquet", "is missing"),
+        ("checkpoint.json", "is the checkpoint of another run"),
+    ],
+)
+def test_damaged_progress_says_what_to_remove(name: str, told: str, tmp_path: Path) -> None:
+    for directory, seed in (("run", 0), ("other", 1)):
+        stop_in(tmp_path / directory, small(), at=4, seed=seed)
+    file = tmp_path / "run" / "progress" / name
+    shutil.copy(tmp_path / "other" / "progress" / name, file)
+    if told == "is missing":
+        file.unlink()
+    with pytest.raises(RunError, match=rf"{told}.*; remove .*progress to start the run again"):
+        simulate_in(tmp_path / "run", small())
+    shutil.rmtree(file.parent)
+    assert simulate_in(tmp_path / "run", small()).rounds.equals(fs.simulate(small()).rounds)
 
 
 def test_rows_without_a_checkpoint_do_not_count(tmp_path: Path) -> None:
@@ -201,49 +225,6 @@ def test_progress_counts_with_its_run_json_and_until_the_end(tmp_path: Path) -> 
     assert not (tmp_path / "progress").exists()
 
 
-def _flipped(content: bytes) -> bytes:
-    at = len(content) // 2
-    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
-
-
-STATE, PART, OF_DEVICES, CHECKPOINT = (
-    "state-000003.npz", "rounds-000001.parquet", "devices-000001.parquet", "checkpoint.json"
-)  # fmt: skip
-# What happens to which file of a run that was stopped: it gets these bytes, or those of another file or of another run.
-DAMAGE: dict[str, tuple[str, bytes | str | Callable[[bytes], bytes] | None]] = {
-    "empty": (STATE, b""),
-    "cut": (STATE, lambda whole: whole[: len(whole) // 2]),
-    "no part": (PART, None),
-    "no devices": (OF_DEVICES, None),
-    "part of text": (PART, b"rows"),
-    "a bit": (OF_DEVICES, _flipped),
-    "another part": (OF_DEVICES, "run/progress/devices-000002.parquet"),
-    "foreign part": (OF_DEVICES, f"other/progress/{OF_DEVICES}"),
-    "foreign state": (STATE, f"other/progress/{STATE}"),
-    "foreign checkpoint": (CHECKPOINT, f"other/progress/{CHECKPOINT}"),
-    "another round": (CHECKPOINT, lambda text: text.replace(b'"round": 3', b'"round": 2')),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_progress_is_told_and_kept(damage: str, tmp_path: Path) -> None:
-    """Some of it can be read, so that only its SHA-256 tells."""
-    for name, seed in (("run", 0), ("other", 1)):
-        stop_in(tmp_path / name, small(), at=4, seed=seed)
-    progress, (name, now) = tmp_path / "run" / "progress", DAMAGE[damage]
-    if now is None:
-        (progress / name).unlink()
-    elif isinstance(now, str):
-        shutil.copy(tmp_path / now, progress / name)
-    else:
-        (progress / name).write_bytes(now if isinstance(now, bytes) else now((progress / name).read_bytes()))
-    told = r"(is damaged|is missing|is the checkpoint of another run).*; remove .*progress to start the run again"
-    with pytest.raises(RunError, match=told):
-        simulate_in(tmp_path / "run", small())
-    shutil.rmtree(progress)
-    assert simulate_in(tmp_path / "run", small()).rounds.equals(fs.simulate(small()).rounds)
-
-
 def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
     def none(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -310,28 +291,6 @@ def test_a_table_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) ->
 
     with pytest.raises(RunError, match=r"cannot write .*: No space left on device \(os error 28\)$"):
         write_atomically(tmp_path / "rounds.parquet", full)
-
-
-SOURCES = Path(__file__).parents[2]
-TRIALS = 40  # `make soak ATTACKS=io` goes through all of some two thousand
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="needs Linux and a C compiler"
-)
-def test_a_call_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The attack `io` in short: a preloaded library fails calls by which a run, a plan and a report change files."""
-    monkeypatch.syspath_prepend(str(SOURCES))
-    from soak.io import Io
-
-    attack = Io(tmp_path / "io", random.Random(0))
-    for _ in range(TRIALS):
-        attack.try_once()
-    attack.close()
-    assert attack.lost == []
-    assert attack.refused > TRIALS // 2  # the errors did happen, and each was one sentence
-    assert min(attack.calls.values()) > 20  # and they were counted in every kind of work
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs to know what a handle is of")
