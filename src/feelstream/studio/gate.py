@@ -8,13 +8,12 @@ refused even with the token.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from hmac import compare_digest
 from typing import Any
 
+from feelstream.studio import asset
+
 NAMES = ("127.0.0.1", "localhost", "[::1]")
-WAKE_S = 0.5  # so often an answer that takes longer looks whether the studio ends
 # The page is made by scripts that it holds itself, and some of its elements compile their templates.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -34,34 +33,26 @@ HEADERS = [
 class TokenGate:
     """ASGI middleware: what lies under /TOKEN/ at this host and port, asked for by this very page or by no page."""
 
-    def __init__(self, app: Any, token: str, port: int, ending: Callable[[], bool] = lambda: False) -> None:
-        self.app, self.prefix, self.ending = app, f"/{token}", ending
+    def __init__(self, app: Any, token: str, port: int) -> None:
+        self.app, self.prefix = app, f"/{token}"
         self.hosts = {f"{name}:{port}".encode() for name in NAMES} | {name.encode() for name in NAMES if port == 80}
         self.origins = {b"http://" + host for host in self.hosts}
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
-        elif not self._is_from_here(scope) or not self._knows_the_token(scope["path"]):
+        elif not self._is_from_here(scope):
             await _refuse(scope, send)
+        elif not self._knows_the_token(scope["path"]):
+            await _refuse(scope, send, asset("refused.html"))
         else:
-            await self._answer({**scope, "root_path": self.prefix}, receive, send)
 
-    async def _answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """A browser whose websocket takes too long, as on a busy machine, asks by HTTP instead, and that request waits
-        for news, for hours if there are none: when the studio ends, it ends."""
-        answer = _Answer(send)
-        work = asyncio.ensure_future(self.app(scope, receive, answer.send))
-        while not work.done():
-            await asyncio.wait({work}, timeout=WAKE_S)
-            if not work.done() and scope["type"] == "http" and self.ending():
-                answer.is_over = True
-                work.cancel()
-                await asyncio.wait({work}, timeout=WAKE_S)
-                if not answer.began:
-                    await _refuse(scope, send, 503)
-                return
-        await work
+            async def send_with_headers(message: dict[str, Any]) -> None:
+                if message["type"] == "http.response.start":
+                    message = {**message, "headers": [*message.get("headers", []), *HEADERS]}
+                await send(message)
+
+            await self.app({**scope, "root_path": self.prefix}, receive, send_with_headers)
 
     def _is_from_here(self, scope: dict[str, Any]) -> bool:
         """One Host, and it is ours; every Origin that is stated is ours."""
@@ -76,24 +67,11 @@ class TokenGate:
         return bool(slash) and compare_digest(f"/{first}".encode(), self.prefix.encode())
 
 
-class _Answer:
-    """What is sent through the gate, with our headers; nothing once it is over."""
-
-    def __init__(self, send: Any) -> None:
-        self._send, self.began, self.is_over = send, False, False
-
-    async def send(self, message: dict[str, Any]) -> None:
-        if self.is_over:
-            return
-        self.began = True
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), *HEADERS]}
-        await self._send(message)
-
-
-async def _refuse(scope: dict[str, Any], send: Any, status: int = 403) -> None:
+async def _refuse(scope: dict[str, Any], send: Any, page: str = "") -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *HEADERS]})
-    await send({"type": "http.response.body", "body": b""})
+    body = page.encode()
+    said = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 403, "headers": [*said, *HEADERS]})
+    await send({"type": "http.response.body", "body": body})

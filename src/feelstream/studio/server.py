@@ -65,7 +65,9 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
             await asyncio.sleep(POLL_S)
         tell(f"http://{HOST}:{port}/{token}/")
 
-    app.add_middleware(TokenGate, token=token, port=port, ending=lambda: Server.instance.should_exit)
+    # Requests that wait for news would keep the studio from ending.
+    app.config.socket_io_js_transports = ["websocket"]
+    app.add_middleware(TokenGate, token=token, port=port)
     app.on_startup(lambda: asyncio.create_task(told()))
     app.on_shutdown(_end_all)
     ui.run(
