@@ -75,7 +75,7 @@ def _compares(directory: Path) -> None:
 def _shows(directory: Path) -> None:
     lanes = pytest.importorskip("feelstream.studio.lanes")
     from feelstream.studio import charts, saving
-    from feelstream.studio.details import facts
+    from feelstream.studio.board import facts
     from feelstream.studio.views import why
 
     for part in ("run", "results"):
@@ -84,7 +84,7 @@ def _shows(directory: Path) -> None:
                 view = lane.view(round)
                 assert why(view, lanes.scenario_at(lane, round))
                 assert facts(view, 0)
-            assert charts.curves([lane], "energy_mean_cum_j", 3, False)
+            assert charts.curves([lane], "energy_mean_cum_j", 3)
             assert saving.scenario_file(lane)
             assert saving.command(lane)
 

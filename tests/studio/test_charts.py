@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from builders import small, to_run
 from numpy.typing import NDArray
-from small_plans import in_process, two_arms
 
 from feelstream.policies import POLICIES, Lyapunov
 from feelstream.run import Change, simulate
 from feelstream.run.explaining import number
 from feelstream.scenario.files import preset
-from feelstream.studio import bars, charts, details, maps
-from feelstream.studio.details import facts
-from feelstream.studio.lanes import LiveLane, StoredLane, by_seed, scenario_at, stored_runs
-from feelstream.studio.session import Session
+from feelstream.studio import charts, maps
+from feelstream.studio.board import facts
+from feelstream.studio.lanes import LiveLane, StoredLane, scenario_at
 from feelstream.studio.views import RoundView, explained, ranking_of, why
 
 
@@ -41,7 +38,7 @@ def test_the_sentence_names_the_term_that_decided_and_against_whom() -> None:
     devices, chosen = devices_of(view), view.chosen
     sentence = why(view, lane.scenario)
     ids = devices["device"][chosen]
-    assert sentence.startswith(f"Devices {ids[0]} and {ids[1]} were chosen from ")
+    assert sentence.startswith(f"Devices {ids[0]} and {ids[1]} were scheduled out of ")
     rest = np.where(devices["scheduled"], np.inf, np.nan_to_num(devices["score"], nan=np.inf))
     for at in chosen:
         ahead = f"Device {devices['device'][at]}: It is {number(rest.min() - devices['score'][at])} ahead of"
@@ -89,7 +86,7 @@ def test_every_policy_says_why_and_has_a_panel_of_scores_or_none(name: str) -> N
     view = lane.view(6)
     if (ranking := ranking_of(view)) is not None:
         assert view.scene is not None
-        plain(bars.scores(ranking, view.scene.decision.schedule, True))
+        plain(charts.scores(ranking, view.scene.decision.schedule))
 
 
 def test_a_weight_that_follows_from_the_budget_has_words_too() -> None:
@@ -124,30 +121,41 @@ def plain(options: charts.Options) -> str:
     return text
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_curves_show_the_rounds_so_far_in_the_frame_of_the_whole_race(dark: bool) -> None:
+def test_curves_show_the_rounds_so_far_in_the_frame_of_the_whole_race() -> None:
     lane = played()
-    options = charts.curves([lane], "queue_mean_j", 4, dark)
+    options = charts.curves([lane], "queue_mean_j", 4)
     plain(options)
     assert (options["xAxis"]["min"], options["xAxis"]["max"]) == (1, 8)
     points = options["series"][0]["data"]
     assert [round for round, _ in points] == [1, 2, 3, 4]
     assert [value for _, value in points] == pytest.approx([row["queue_mean_j"] * 1e3 for row in lane.rows[:4]], 1e-3)
-    assert options["series"][0]["markLine"]["data"] == [{"xAxis": 4}]
-    assert charts.curves([lane], "accuracy", 4, dark)["series"][0]["data"] == []  # engine none
+    assert options["series"][0]["markLine"]["data"][0]["xAxis"] == 4
+    assert charts.curves([lane], "accuracy", 4)["series"][0]["data"] == []  # engine none
 
 
 def test_the_budget_is_a_step_where_it_changes() -> None:
     lane = played(changes=[Change(3, "system.energy_budget_j", "0.02")])
-    budget = charts.curves([lane], "energy_mean_cum_j", 6, False)["series"][-1]
+    budget = charts.curves([lane], "energy_mean_cum_j", 6)["series"][-1]
     assert budget["name"] == "budget"
     assert budget["data"] == [[1, 0.5], [3, 20.0], [8, 20.0]]
+
+
+def test_a_budget_that_is_far_exceeded_says_by_how_much() -> None:
+    lane, strict = played("system.energy_budget_j=0.05"), played("system.energy_budget_j=0.0001")
+    label = charts.curves([lane], "energy_mean_cum_j", 6)["series"][-1]["endLabel"]
+    assert label["formatter"] == "budget"  # the curve is near, or below
+    times = strict.rows[5]["energy_mean_cum_j"] / 1e-4
+    assert times > 30
+    assert charts.over_budget([strict], 6) == f"over budget, {times:.0f} times"
+    first = strict.rows[1]["energy_mean_cum_j"] / 1e-4
+    assert charts.over_budget([lane, strict], 2) == f"over budget, {first:.0f} times"
+    assert charts.over_budget([strict], 0) == charts.over_budget([strict], 9) == ""
 
 
 @pytest.mark.slow
 def test_long_curves_are_thinned_and_keep_their_end() -> None:
     lane = played("system.rounds=1100", rounds=1100)
-    points = charts.curves([lane], "energy_mean_j", 1100, False)["series"][0]["data"]
+    points = charts.curves([lane], "energy_mean_j", 1100)["series"][0]["data"]
     assert len(points) <= charts.MOST_POINTS
     assert points[-1][0] == 1100
 
@@ -156,7 +164,7 @@ def test_the_map_shows_channel_queue_data_and_rings() -> None:
     lane = played()
     view = lane.view(6)
     devices = devices_of(view)
-    options = maps.device_map(view, 1.0, float(devices["stored"].max()), 4, False)
+    options = maps.device_map(view, 1.0, float(devices["stored"].max()), 4)
     plain(options)
     stored, fresh, sent, dropped, selected, _ = options["series"]
     assert [point["name"] for point in stored["data"]] == [f"device {k}" for k in range(6)]
@@ -173,7 +181,7 @@ def test_the_map_shows_channel_queue_data_and_rings() -> None:
 
 def test_the_timeline_holds_who_was_scheduled_up_to_the_round_shown() -> None:
     lane = played()
-    options = maps.timeline(lane, 0, 3, 2, True)
+    options = maps.timeline(lane, 0, 3, 2)
     plain(options)
     marks = {tuple(mark["value"]) for series in options["series"] for mark in series["data"]}
     views = [(t, lane.view(t)) for t in (1, 2, 3)]
@@ -181,16 +189,12 @@ def test_the_timeline_holds_who_was_scheduled_up_to_the_round_shown() -> None:
     assert [line["yAxis"] for line in options["series"][0]["markLine"]["data"]] == [2]
 
 
-def test_bars_by_label_and_pictures_that_stand_by_themselves() -> None:
-    lane = played()
-    used = lane.view(6).used_labels
+def test_bars_by_label() -> None:
+    used = played().view(6).used_labels
     assert used is not None
-    options = bars.by_label([("a", used), ("b", np.arange(10))], False)
-    assert options["series"][0]["data"] == used.tolist()
-    picture = charts.for_export(options, "Used", dark=True)
-    plain(picture)
-    assert picture["title"]["text"] == "Used"
-    assert picture["legend"]["data"] == [{"name": "a"}, {"name": "b"}]
+    options = charts.by_label([("a", used), ("b", np.arange(10))])
+    assert [series["data"] for series in options["series"]] == [used.tolist(), list(range(10))]
+    assert plain(options)
 
 
 def test_the_scenario_in_force_follows_the_changes() -> None:
@@ -207,7 +211,7 @@ def test_the_scheduled_stand_on_their_side_of_the_cut_off_and_bars_add_up_to_the
         assert ranking is not None
         assert view.devices is not None
         assert view.scene is not None
-        options = bars.scores(ranking, view.scene.decision.schedule, False)
+        options = charts.scores(ranking, view.scene.decision.schedule)
         json.dumps(options, allow_nan=False)
         *terms, sums = options["series"]
         cut = sums["markLine"]["data"][0]["xAxis"]
@@ -225,15 +229,16 @@ def test_the_history_of_a_device_is_that_of_the_trace_live_and_stored() -> None:
     assert run.devices is not None
     for device in (0, 5):
         rows = run.devices.filter(run.devices["device"] == device)
-        past = live.history(device)
-        assert past == StoredLane("stored", run).history(device)
-        assert past.rounds == list(range(1, 9))
-        assert past.queue_j == rows["queue_next_j"].to_list()
-        assert past.spent_j == pytest.approx(np.cumsum((rows["e_cmp_j"] + rows["e_tr_j"]).to_numpy()))
-        assert past.granted_j == pytest.approx(np.cumsum([5e-4] * 3 + [0.02] * 5))
-        assert past.turns == rows["scheduled"].to_list()
-        for what in ("queue_j", "spent_j", "stored"):
-            options = bars.history([(0, "lane", past)], what, 8, 5, False)
+        past = live.past(device)
+        assert past == StoredLane("stored", run).past(device)
+        by_column = {name: [row[name] for row in past] for name in past[0]}
+        assert by_column["round"] == list(range(1, 9))
+        for column in ("queue_next_j", "stored", "scheduled"):
+            assert by_column[column] == rows[column].to_list()
+        assert by_column["spent_j"] == pytest.approx(np.cumsum((rows["e_cmp_j"] + rows["e_tr_j"]).to_numpy()))
+        assert by_column["granted_j"] == pytest.approx(np.cumsum([5e-4] * 3 + [0.02] * 5))
+        for what in ("queue_next_j", "spent_j", "stored"):
+            options = charts.history([(0, "lane", past)], what, 8, 5)
             json.dumps(options, allow_nan=False)
             assert [round for round, _ in options["series"][0]["data"]] == [1, 2, 3, 4, 5]
 
@@ -247,15 +252,17 @@ def test_reports_and_downloads_are_among_what_a_device_spent(overrides: tuple[st
     run, live = simulate(small(*overrides), 3), played(*overrides, rounds=8)
     spent_j = 6 * run.rounds["energy_mean_j"].to_numpy()  # of all devices
     for lane in (live, StoredLane("stored", run)):
-        assert np.sum([lane.history(device).spent_j for device in range(6)], axis=0) == pytest.approx(spent_j.cumsum())
-        shown = [details.facts(lane.view(8), device)["energy spent"] for device in range(6)]
+        assert np.sum([[row["spent_j"] for row in lane.past(device)] for device in range(6)], axis=0) == pytest.approx(
+            spent_j.cumsum()
+        )
+        shown = [facts(lane.view(8), device)["energy spent"] for device in range(6)]
         assert sum(float(text.split()[0]) for text in shown) == pytest.approx(1e3 * spent_j[-1], rel=0.01)
 
 
 def test_a_change_is_marked_on_every_chart_by_round_with_budgets_in_mj() -> None:
     lane = played(changes=[Change(3, "policy.V", "0.5"), Change(5, "system.energy_budget_j", "0.02")])
-    curve = charts.curves([lane, lane], "queue_mean_j", 2, False)
-    for options in (curve, maps.timeline(lane, 0, 2, None, False)):
+    curve = charts.curves([lane, lane], "queue_mean_j", 2)
+    for options in (curve, maps.timeline(lane, 0, 2, None)):
         marked = [line for line in options["series"][0]["markLine"]["data"] if "label" in line]
         assert [(line["xAxis"], line["label"]["formatter"]) for line in marked] == [
             (3, "V = 0.5"),
@@ -266,7 +273,7 @@ def test_a_change_is_marked_on_every_chart_by_round_with_budgets_in_mj() -> None
 def test_the_map_says_in_words_what_a_device_has_and_where_its_colours_end() -> None:
     lane = played()
     view = lane.view(6)
-    options = maps.device_map(view, 0.7339, 50.0, 2, False)
+    options = maps.device_map(view, 0.7339, 50.0, 2)
     assert options["visualMap"]["text"] == ["734 mJ", "queue 0"]
     assert options["visualMap"]["max"] == 734
     for point in options["series"][0]["data"]:
@@ -278,7 +285,7 @@ def test_the_map_says_in_words_what_a_device_has_and_where_its_colours_end() -> 
     numbered = [point["label"]["formatter"] for ring in options["series"][2:4] for point in ring["data"]]
     assert view.devices is not None
     assert sorted(map(int, numbered)) == view.devices["device"][view.chosen].tolist()
-    assert options["series"][4]["data"][0]["symbol"] == "rect"  # no ring, which those who were dropped have
+    assert options["series"][4]["symbol"] == "rect"  # no ring, which those who were dropped have
     # The server is in the middle, nobody nearer than it, and the circles are at even numbers of dB.
     middle, outermost = options["radiusAxis"]["min"], options["radiusAxis"]["max"]
     assert options["series"][5]["data"][0]["value"][0] == middle
@@ -289,82 +296,11 @@ def test_the_map_says_in_words_what_a_device_has_and_where_its_colours_end() -> 
 
 def test_tooltips_name_the_round() -> None:
     lane = played()
-    past = lane.history(0)
+    past = lane.past(0)
     for options in (
-        charts.curves([lane], "accuracy", 6, False),
-        maps.timeline(lane, 0, 6, None, False),
-        bars.history([(0, "lane", past)], "stored", 8, 5, False),
+        charts.curves([lane], "accuracy", 6),
+        maps.timeline(lane, 0, 6, None),
+        charts.history([(0, "lane", past)], "stored", 8, 5),
     ):
         label = options["xAxis"]["axisPointer"]["label"]
         assert (label["formatter"], label["precision"]) == ("round {value}", 0)
-
-
-def test_a_chart_begins_again_where_series_are_others_and_not_for_another_round() -> None:
-    """Else ECharts would keep what it was not told of."""
-    lane = played()
-    one, later, two = (
-        charts.curves(lanes, "energy_mean_j", shown, False)
-        for lanes, shown in (([lane], 2), ([lane], 6), ([lane] * 2, 6))
-    )
-    assert charts.outline(one) == charts.outline(later) != charts.outline(two)
-    assert charts.outline({"series": [], "legend": {}}) != charts.outline({"series": []})
-
-
-def test_a_round_sends_its_points_and_not_the_chart() -> None:
-    lane = played()
-    for draw in (
-        lambda t: charts.curves([lane], "energy_mean_j", t, False),
-        lambda t: maps.timeline(lane, 0, t, 2, False),
-    ):
-        for old, new in ((draw(5), draw(6)), (draw(6), draw(2)), (draw(3), draw(3))):
-            part = charts.changed(old, new)
-            series = [
-                {**each, "data": [*before["data"][: each["kept"]], *each["data"]]}  # as chart.js does
-                for before, each in zip(old["series"], part.get("series", []), strict=False)
-            ]
-            for each in series:
-                del each["kept"]
-            assert {**old, **part, "series": series or old["series"]} == new
-        assert sum(len(each["data"]) for each in charts.changed(draw(5), draw(6))["series"]) <= 2
-    assert charts.changed(old, new) == {}
-
-
-def test_for_a_talk_a_legend_of_two_lines_has_room() -> None:
-    lane = played()
-    view = lane.view(6)
-    ranking = ranking_of(view)
-    assert ranking is not None
-    assert view.scene is not None
-    options = bars.scores(ranking, view.scene.decision.schedule, False)
-    larger = charts.enlarged(options)
-    assert larger["grid"]["top"] == 2 * options["grid"]["top"]
-    assert larger["legend"]["textStyle"]["fontSize"] > options["legend"]["textStyle"]["fontSize"]
-
-
-def test_a_picture_names_its_axes_and_explains_every_curve_and_nothing_else() -> None:
-    lane = played()
-    picture = charts.for_export(charts.curves([lane], "energy_mean_cum_j", 6, False), "t", False, ("round", "mJ"))
-    assert (picture["xAxis"]["name"], picture["yAxis"]["name"]) == ("round", "mJ")
-    assert [each["name"] for each in picture["legend"]["data"]] == ["lane", "budget"]
-    assert all(each["itemStyle"] == {"opacity": 0} for each in picture["legend"]["data"])  # lines without points
-    empty = charts.for_export(charts.curves([lane], "accuracy", 6, False), "t", False, ("round", "%"))
-    assert "legend" not in empty  # engine none: there is no curve to explain
-    marks = charts.for_export(maps.timeline(lane, 0, 6, None, False), "t", False, ("round", "device"))
-    assert marks["legend"]["data"] == [{"name": "sent"}]
-
-
-def test_a_comparison_opens_with_a_lane_for_each_policy_and_a_choice_of_seeds(tmp_path: Path) -> None:
-    in_process(two_arms((3, 4), "system.rounds=5"), tmp_path)
-    seeds = by_seed(stored_runs(tmp_path))
-    assert {seed: list(runs) for seed, runs in seeds.items()} == {3: ["ours", "random"], 4: ["ours", "random"]}
-    session = Session([tmp_path])
-    assert session.race.wait(lambda race: race.ready)
-    assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 3), ("random", 3)]
-    session.race.jump(2)
-    session.selected = 1
-    session.choose_seed(4)
-    assert session.race.wait(lambda race: race.ready)
-    assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 4), ("random", 4)]
-    assert (session.seed, session.selected, session.race.shown) == (4, 1, 2)
-    session.close()
-    assert list(by_seed(stored_runs(seeds[3]["ours"]))) == [None]  # a run by itself has no seeds to choose from

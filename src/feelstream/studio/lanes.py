@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from time import sleep
 from typing import Any
-
-import numpy as np
 
 from feelstream.arrays import Nested, flatten
 from feelstream.columns import SPENT, spent_j
@@ -29,22 +26,10 @@ from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_table
 
 HISTORY_BYTES = 48 * 2**20  # of views, per lane
 SNAPSHOT_BYTES = 48 * 2**20  # of states to go on from, per lane
-HISTORY = ("queue_next_j", "stored", "scheduled")  # columns of a device's history, and what it spent
+PAST = ("queue_next_j", "stored", "scheduled", *SPENT)  # columns of a device by round
 POLL_S = 0.05  # before a race asks again for rounds of a run that is followed
 MOST_LANES = 6  # four policies and their forks
 LOADING = Lock()  # a data set is read once, whoever asks first
-
-
-@dataclass(frozen=True)
-class History:
-    """One device of a lane by round, as far as the rounds are kept; energies since the first of them."""
-
-    rounds: list[int]
-    queue_j: list[float]  # after the round
-    spent_j: list[float]  # so far
-    granted_j: list[float]  # by its budget so far
-    stored: list[int]
-    turns: list[bool]  # whether it was scheduled
 
 
 def unused(label: str, taken: Collection[str]) -> str:
@@ -64,7 +49,8 @@ class Lane:
         self.rows: list[dict[str, Any]] = []  # of all rounds so far, as in rounds.parquet
         self.schedule: list[tuple[int, int, bool]] = []  # (round, device, sent) of all that were scheduled so far
         self._views: dict[int, RoundView] = {}
-        self._past: tuple[int, list[tuple[int, dict[str, Any]]]] | None = None  # rows of the device last asked for
+        self._past: tuple[int, list[dict[str, Any]]] | None = None  # of the device last asked for
+        self.in_force: dict[tuple[Change, ...], Scenario] = {}  # the scenario by the changes that are in force
 
     @property
     def head(self) -> int:
@@ -85,26 +71,27 @@ class Lane:
         """What the table of devices says of one in a round from `oldest` on; None where it is not kept."""
         raise NotImplementedError
 
-    def history(self, device: int) -> History:
+    def past(self, device: int) -> list[dict[str, Any]]:
+        """One device by round, as far as the rounds are kept; what it spent and was granted adds up over them."""
         if self._past is None or self._past[0] != device:
             self._past = device, []
         rows = self._past[1]  # goes on where it ended, since a race may be long
-        for round in range(max(rows[-1][0] + 1 if rows else 1, self.oldest), self.head + 1):
+        for round in range(max(rows[-1]["round"] + 1 if rows else 1, self.oldest), self.head + 1):
             if (row := self._device(round, device)) is not None:
-                rows.append((round, row))
-        del rows[: bisect_left(rows, self.oldest, key=itemgetter(0))]
-        rounds = [round for round, _ in rows]
-        queues, stored, turns = ([row[name] for _, row in rows] for name in HISTORY)
-        starts = sorted({1, *(change.round for change in self.changes)})
-        budgets = [float(scenario_at(self, t).population.energy_budget_j[device]) for t in starts]
-        granted = [budgets[bisect_right(starts, t) - 1] for t in rounds]
-        spent = [spent_j(row) for _, row in rows]
-        return History(rounds, queues, np.cumsum(spent).tolist(), np.cumsum(granted).tolist(), stored, turns)
+                last = rows[-1] if rows else {"spent_j": 0.0, "granted_j": 0.0}
+                granted = float(scenario_at(self, round).population.energy_budget_j[device])
+                sums = {"spent_j": last["spent_j"] + spent_j(row), "granted_j": last["granted_j"] + granted}
+                rows.append({"round": round, **row, **sums})
+        del rows[: bisect_left(rows, self.oldest, key=itemgetter("round"))]
+        return rows
 
 
 def scenario_at(lane: Lane, round: int) -> Scenario:
     """The lane's scenario with the changes that are in force in a round."""
-    return scenario_in(lane.scenario, lane.changes, round)
+    due = tuple(change for change in lane.changes if change.round <= round)
+    if due not in lane.in_force:
+        lane.in_force[due] = scenario_in(lane.scenario, due, round)
+    return lane.in_force[due]
 
 
 class LiveLane(Lane):
@@ -129,7 +116,7 @@ class LiveLane(Lane):
         view = self._views.get(round)  # the race goes on meanwhile, and forgets the oldest
         if view is None or view.devices is None or (at := view.where(device)) is None:
             return None
-        return {name: view.devices[name][at].item() for name in (*HISTORY, *SPENT) if name in view.devices}
+        return {name: view.devices[name][at].item() for name in PAST if name in view.devices}
 
     @property
     def is_ahead(self) -> bool:
@@ -166,9 +153,11 @@ class LiveLane(Lane):
             self._stride *= 2
             self._snapshots = {t: kept for t, kept in self._snapshots.items() if t % self._stride == 0}
 
-    def check(self, round: int, field: str, value: str) -> None:
-        """Complain, in a sentence, about a change that is not possible."""
-        in_order(self.scenario, [*(c for c in self.changes if c.round <= round), Change(round, field, value)])
+    def check(self, round: int, field: str, value: str) -> bool:
+        """Whether a change would be one from the round on; complains, in a sentence, where it is not possible."""
+        others = [change for change in self.changes if change.round < round]
+        changed = in_order(self.scenario, [*others, Change(round, field, value)])
+        return scenario_in(self.scenario, changed, round) != scenario_at(self, round)
 
     def change(self, field: str, value: str) -> Change:
         """Another value from the next round on."""
@@ -222,7 +211,7 @@ class StoredLane(Lane):
         if self._scenes is None:
             return None
         rows = self._scenes.rows(round)
-        return {name: rows[name][device] for name in (*HISTORY, *SPENT) if name in rows.columns}
+        return {name: rows[name][device] for name in PAST if name in rows.columns}
 
     def step(self) -> None:
         """Read what has been stored meanwhile, if the run is followed; nothing, if nothing has."""
@@ -236,7 +225,6 @@ class StoredLane(Lane):
 
 
 Stored = dict[tuple[str, int | None], Path]  # run directories by name and, in a comparison, by seed
-Seeds = dict[int | None, dict[str, Path]]  # the same, by seed and then by name
 
 
 def stored_runs(path: Path) -> Stored:
@@ -254,20 +242,17 @@ def stored_runs(path: Path) -> Stored:
     return {(each.name, None): each for each in inside}
 
 
-def by_seed(stored: Stored, names: Collection[str] | None = None) -> Seeds:
-    """For each seed the runs that have it, by name; names: only of these."""
-    found: Seeds = {}
-    for (name, seed), directory in stored.items():
-        if names is None or name in names:
-            found.setdefault(seed, {})[name] = directory
-    return found
+def first_seeds(stored: Stored) -> dict[str, Path]:
+    """Of a comparison each policy that has the first seed, with it."""
+    first = next(iter(stored))[1]
+    return {name: directory for (name, seed), directory in stored.items() if seed == first}
 
 
 def side_by_side(paths: Sequence[Path]) -> dict[str, Path]:
     """Labels and directories of the runs of several directories; of a comparison each policy with its first seed."""
     runs: dict[str, Path] = {}
     for path in paths:
-        for label, directory in next(iter(by_seed(stored_runs(path)).values())).items():
+        for label, directory in first_seeds(stored_runs(path)).items():
             runs[f"{label} in {path}" if label in runs else label] = directory
     return runs
 

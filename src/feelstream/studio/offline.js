@@ -89,7 +89,7 @@ function drawCurve(canvas, number) {
     pen.setLineDash([4, 4]); pen.strokeStyle = style('--ink'); pen.lineWidth = 1.3;
     const [right, level] = line(budget, race.rounds);
     pen.fillStyle = style('--ink'); pen.textBaseline = level < 2 * type() ? 'top' : 'bottom';
-    pen.fillText('budget', right, level + (level < 2 * type() ? 3 : -3));
+    pen.fillText(race.over[shown - 1] || 'budget', right, level + (level < 2 * type() ? 3 : -3));
   }
   for (const lane of race.lanes) {
     pen.strokeStyle = pen.fillStyle = colour(lane); pen.lineWidth = type() / 6.5; pen.setLineDash(DASHES[lane.dash] ?? []);

@@ -6,26 +6,26 @@ Controls: play, pause, step, speed, jump; V, size and budget while the race runs
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from time import monotonic
 
 from nicegui import ui
 
 from feelstream.errors import FeelstreamError
+from feelstream.loop.changes import CHANGEABLE
+from feelstream.scenario.overrides import as_text
 from feelstream.studio import asset
 from feelstream.studio.board import Board
-from feelstream.studio.charts import shown_setting
-from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog, setup_dialog
-from feelstream.studio.draft import value_in
-from feelstream.studio.lanes import scenario_at
-from feelstream.studio.panels import heading, icon_button, panel, send_drawings
+from feelstream.studio.charts import colours
+from feelstream.studio.dialogs import new_dialog, open_dialog, save_dialog
+from feelstream.studio.lanes import Lane, scenario_at
+from feelstream.studio.panels import button, heading, panel, send_drawings
 from feelstream.studio.race import SPEEDS, has_field
 from feelstream.studio.session import Session
 
-STEPS = [f"{digit}e{exponent}" for exponent in range(-5, 2) for digit in (1, 2, 5)]
 REDRAW_S = 0.02  # how often the page looks for what changed, which costs nothing where nothing has
 SLOW_S = 2.0  # a page that drew nothing for so long is sent the next round all the same: it may be in the background
 REST_S = 0.2  # without a change, before what takes longer is worked out
-IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
 class Transport:
@@ -33,14 +33,12 @@ class Transport:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        icon_button("skip_previous", "Back one round", lambda: session.race.step(-1), "←")
-        self.play = icon_button("pause", "Play or pause", self.toggle, "space")
-        icon_button("skip_next", "On one round", lambda: session.race.step(), "→")
+        button("Back", "skip_previous", lambda: session.race.step(-1), "←")
+        self.play = button("Play", "play_arrow", self.toggle, "space")
+        button("Step", "skip_next", lambda: session.race.step(), "→")
         self.seek = ui.slider(min=0, max=1, value=0).classes("seek").props('aria-label="Round to show" label')
         self.seek.on("update:model-value", lambda e: session.race.jump(int(e.args)), throttle=0.1)
         self.round = ui.label("preparing").classes("round")
-        self.seed = ui.select({}, on_change=lambda e: e.value is not None and session.choose_seed(e.value))
-        self.seed.props('dense outlined options-dense prefix="seed" aria-label="Seed of the runs shown"')
         names = {speed: name for name, speed in SPEEDS.items()}
         self.speed = ui.select(names, value=session.race.speed, on_change=lambda e: session.race.set_speed(e.value))
         self.speed.props('dense outlined options-dense aria-label="Rounds per second"')
@@ -49,11 +47,9 @@ class Transport:
         race = self.session.race
         race.pause() if race.playing else race.play()
 
-    def key(self, event) -> None:
-        """Space, arrows, Home and End, outside of inputs."""
-        if not event.action.keydown:
-            return
-        race, name = self.session.race, event.key.name
+    def move(self, key: str) -> None:
+        """What a key does, outside of inputs."""
+        race = self.session.race
         moves: dict[str, Callable[[], None]] = {
             " ": self.toggle,
             "ArrowRight": race.step,
@@ -61,14 +57,11 @@ class Transport:
             "Home": lambda: race.jump(1),
             "End": lambda: race.jump(race.rounds),
         }
-        if name in moves:
-            moves[name]()
+        moves[key]()
 
     def refresh(self) -> None:
-        race, seeds = self.session.race, [seed for seed in self.session.seeds if seed is not None]
-        self.seed.set_visibility(len(seeds) > 1)
-        if self.seed.options != seeds or self.seed.value != self.session.seed:
-            self.seed.set_options(seeds, value=self.session.seed)
+        race = self.session.race
+        self.play.set_text("Pause" if race.playing else "Play")
         self.play.props(f"icon={'pause' if race.playing else 'play_arrow'}")
         self.seek.props(f"max={max(race.rounds, 1)}")
         self.seek._props["model-value"] = race.shown
@@ -76,96 +69,73 @@ class Transport:
         self.round.set_text(f"round {race.shown} of {race.rounds}" if race.ready else "preparing …")
 
 
-class Knobs:
-    """V, size and budget of the race under way, and the door to other futures."""
+class WhatIf:
+    """Another V, size or budget: from the next round on in the race, or after the round shown in a fork beside it."""
 
-    def __init__(self, session: Session, what_if: Callable[[], None]) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self._race: object = None
-        with panel() as self.panel:
-            with ui.element("div").classes("head"):
-                heading("Turn while it runs")
-                self.where = ui.label().classes("unit")
-                ui.space()
-                ui.button("What if …", icon="call_split", on_click=what_if).props("outline dense")
-            self.box = ui.element("div").classes("knobs")
+        self._shown: list[Lane] = []  # the live lanes that are offered
+        with panel("aside") as self.panel, ui.element("div").classes("actions what-if"):
+            heading("What if …")
+            self.field = ui.select({}, label="setting", on_change=self._present)
+            self.value = ui.input("value")
+            self.change = ui.button(on_click=lambda: self._do(session.race.change)).props("outline")
+            ui.space()
+            self.lane = ui.select({}, label="lane")
+            self.fork = ui.button(icon="call_split", on_click=lambda: self._do(self._fork)).props("outline")
+            for entry in (self.field, self.value, self.lane):
+                entry.props("outlined dense options-dense")
 
     def refresh(self) -> None:
-        """Rebuilt for a new race; otherwise only updated with what is in force."""
         race = self.session.race
-        self.where.set_text(
-            f"takes effect in round {race.head + 1}, the next to be simulated; marked on the charts, noted in the trace"
-            if race.head < race.rounds
-            else "the race is over: fork from an earlier round"
-        )
-        if race.ready and self._race is not race:
-            self._race = race
-            self.box.clear()
-            live = [lane for lane in race.lanes if lane.live]
-            self.panel.set_visibility(bool(live))
-            with self.box:
-                for field, name, unit in (
-                    ("policy.V", "V", "J²"), ("policy.size", "size", ""), ("system.energy_budget_j", "budget", ""),
-                ):  # fmt: skip
-                    having = next((lane for lane in live if has_field(lane, field)), None)
-                    if having is not None:
-                        present = value_in(scenario_at(having, max(race.head, 1)), field)
-                        most = min(having.scenario.system.devices, 20)
-                        self._knob(field, name, unit, present, most)
+        live = [lane for lane in race.lanes if lane.live]
+        self.panel.set_visibility(bool(live))
+        self.change.set_text(f"Change all from round {race.head + 1}")
+        self.change.set_enabled(race.head < race.rounds)
+        self.fork.set_text(f"Fork after round {race.shown}")
+        if live and live != self._shown:
+            is_new, self._shown = not set(live) & set(self._shown), live
+            fields = {each: each.split(".")[-1] for each in CHANGEABLE if any(has_field(lane, each) for lane in live)}
+            self.field.set_options(fields, value=next(iter(fields)) if is_new else self.field.value)
+            lanes = {race.lanes.index(lane): lane.label for lane in live}
+            self.lane.set_options(lanes, value=self.lane.value if self.lane.value in lanes else next(iter(lanes)))
+            if is_new:
+                self._present()
 
-    def _knob(self, field: str, name: str, unit: str, present: str, most: int) -> None:
-        values = [str(n) for n in range(1, most + 1)] if name == "size" else [f"{float(step):g}" for step in STEPS]
-        values += ["inf"] if name == "V" else []
-        if present not in values and not present.startswith("["):
-            values = sorted([*values, present], key=float)
-        at = values.index(present) if present in values else 0
-        with ui.element("label").classes("knob"):
-            ui.label(name)
-            slider = ui.slider(min=0, max=len(values) - 1, value=at).props(f'snap aria-label="{name}"')
-            label = ui.label(_value(field, present, unit)).classes("value")
-        slider.on_value_change(lambda event: label.set_text(_value(field, values[int(event.value or 0)], unit)))
+    def _present(self) -> None:
+        """The value that is in force, to begin with."""
+        having = next((lane for lane in self._shown if has_field(lane, self.field.value)), None)
+        if having is not None:
+            self.value.set_value(as_text(attrgetter(self.field.value)(scenario_at(having, max(having.head, 1)))))
 
-        def apply(event) -> None:
-            value = values[int(event.args)]
-            try:
-                self.session.race.change(field, value)
-            except FeelstreamError as problem:
-                ui.notify(str(problem), type="negative", multi_line=True)
+    def _fork(self, field: str, value: str) -> None:
+        self.session.race.fork(self.lane.value, self.session.race.shown, field, value)
 
-        slider.on("change", apply)
-
-
-def _value(field: str, value: str, unit: str) -> str:
-    """With its unit; budgets in mJ, as on the charts."""
-    return f"{shown_setting(field, value).partition(' = ')[2] or 'by device'} {unit}".rstrip()
+    def _do(self, change: Callable[[str, str], object]) -> None:
+        self.value.error = None
+        try:
+            change(self.field.value, (self.value.value or "").strip())
+        except FeelstreamError as problem:
+            self.value.error = str(problem)
 
 
 def build(session: Session) -> None:
     """Lay the page out for one session."""
     client = ui.context.client
-    ui.add_css(asset("studio.css"))
+    ui.add_css(asset("studio.css") + colours())
     ui.add_body_html(f"<script>{asset('page.js').replace('CLIENT', client.id)}</script>")
-    dark = ui.dark_mode(None)
-
-    def use_scheme(is_dark: bool) -> None:
-        session.dark = is_dark
-        dark.set_value(is_dark)
-
     with ui.header(), ui.element("div").classes("bar"):
         ui.html("feelstream <span>studio</span>", sanitize=False).classes("brand")
         where = ui.label().classes("where")
         transport = Transport(session)
-        icon_button("add_circle_outline", "New race", lambda: setup_dialog(session))
-        icon_button("folder_open", "Open stored runs", lambda: open_dialog(session))
-        icon_button("save_alt", "Save", lambda: save_dialog(session))
-        icon_button("contrast", "Dark or light", lambda: use_scheme(not session.dark))
-        icon_button("fullscreen", "Presentation", lambda: ui.run_javascript("talk(true)"), "f")
+        button("New race", "add_circle_outline", lambda: new_dialog(session))
+        button("Open", "folder_open", lambda: open_dialog(session))
+        button("Save", "save_alt", lambda: save_dialog(session))
+        button("Dark", "contrast", lambda: ui.run_javascript("Quasar.Dark.toggle()"))
+        button("Talk", "fullscreen", lambda: ui.run_javascript("talk(true)"), "f")
     notice = ui.label().classes("notice").props('role="status"')
+    what_if = WhatIf(session)
     board = Board(session)
-    knobs = Knobs(session, lambda: fork_dialog(session))
-    knobs.panel.move(target_index=2)
-    knobs.panel.classes("aside")
-    ui.keyboard(on_key=transport.key)
     shown = 0
 
     def redraw() -> None:
@@ -173,7 +143,7 @@ def build(session: Session) -> None:
         race = session.race
         where.set_text(session.title)
         transport.refresh()
-        knobs.refresh()
+        what_if.refresh()
         board.refresh()
         send_drawings(session)
         notice.set_text(race.problem or session.note)
@@ -190,7 +160,7 @@ def build(session: Session) -> None:
     def tick() -> None:
         nonlocal last, drawn_at, is_drawing
         race = session.race
-        state = (id(race), race.version, session.selected, session.dark, session.talk, session.note)
+        state = (id(race), race.version, session.selected, session.note)
         waits = is_drawing and monotonic() - drawn_at < SLOW_S  # a slow browser skips rounds instead of lagging behind
         if state != last and not waits and client.has_socket_connection:
             last, drawn_at, is_drawing = state, monotonic(), True
@@ -205,15 +175,7 @@ def build(session: Session) -> None:
         if monotonic() - drawn_at > REST_S and client.has_socket_connection:
             await board.details.complete()
 
-    async def follow_scheme() -> None:
-        use_scheme(bool(await ui.run_javascript(IS_DARK, timeout=10)))
-
-    def present(is_on: bool) -> None:
-        session.talk = is_on
-
     ui.on("drawn", drawn)
-    ui.on("talk", lambda event: present(bool(event.args)))
-    ui.on("scheme", lambda event: use_scheme(bool(event.args)))
-    ui.timer(0.01, follow_scheme, once=True)
+    ui.on("move", lambda event: transport.move(event.args))
     ui.timer(REDRAW_S, tick)
     ui.timer(REST_S, rest)

@@ -28,11 +28,7 @@ TURN = Lock()  # one round at a time on this machine: many sessions share the co
 class Race:
     """Lanes under way. Every method may be called from any thread and returns at once."""
 
-    def __init__(
-        self, make: Callable[[], Sequence[Lane]], *, speed: float = 5.0, playing: bool = True, at: int = 0
-    ) -> None:
-        """at: the round to begin with, where the lanes have it already."""
-        self._begin = at
+    def __init__(self, make: Callable[[], Sequence[Lane]], *, speed: float = 5.0, playing: bool = True) -> None:
         self._make, self.speed, self.playing = make, speed, playing
         self.lanes: list[Lane] = []
         self.shown = 0
@@ -99,14 +95,9 @@ class Race:
     def change(self, field: str, value: str) -> None:
         """Another V, size or budget from the next round on, in every live lane that has it; `notes` will tell."""
         with self._news():
-            live = [lane for lane in self.lanes if isinstance(lane, LiveLane)]
-            if not live:
-                raise RunError("stored runs have ended and cannot change; start a race of your own")
             if self.head >= self.rounds:
                 raise RunError("the race is over; fork from an earlier round instead")
-            has = [lane for lane in live if has_field(lane, field)]
-            if not has:
-                raise RunError(f"no policy in this race has the field {field}")
+            has = [lane for lane in self.lanes if isinstance(lane, LiveLane) and has_field(lane, field)]
             for lane in has:
                 lane.check(self.rounds, field, value)
             self._jobs.append(lambda: self._change(has, field, value))
@@ -115,15 +106,16 @@ class Race:
         """Add a lane: the same run up to round `after`, then with another V, size or budget. Returns its label."""
         with self._news():
             original = self.lanes[lane]
-            if not isinstance(original, LiveLane):
-                raise RunError("a stored run cannot be forked; start a race of your own")
+            assert isinstance(original, LiveLane), "a stored run has no other future"
             if len(self.lanes) >= MOST_LANES:
                 raise RunError(f"a race has at most {MOST_LANES} lanes; remove one first")
             if not has_field(original, field):
                 raise RunError(f"{original.label} has no field {field}")
             if not 0 <= after < original.scenario.system.rounds:
                 raise RunError("after the last round there is no other future; go back to an earlier round first")
-            original.check(after + 1, field, value)
+            if not original.check(after + 1, field, value):
+                has = f"{original.label} has {shown_setting(field, value)} in round {after + 1} already"
+                raise RunError(f"{has}; give another value to fork")
             label = f"{original.label}, {field.split('.')[-1]} = {value} from {after + 1}"
             label = unused(label, [lane.label for lane in self.lanes])
             self._jobs.append(lambda: self._fork(original, label, after, field, value))
@@ -168,7 +160,6 @@ class Race:
             lanes = list(self._make())
             with self._changed:
                 self.lanes, self.ready = lanes, True
-                self.shown = min(self._begin, self.head)
                 if self.playing:
                     self._changed.notify_all()  # the first round comes at once, and is what the page draws first
                 else:

@@ -26,7 +26,7 @@ from feelstream.run import simulate_in
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.scenario.files import to_toml
 from feelstream.studio import asset
-from feelstream.studio.charts import BUDGETED, budget_shown, shown_setting
+from feelstream.studio.charts import BUDGETED, budget_shown, over_budget, shown_setting
 from feelstream.studio.lanes import Lane, open_runs, scenario_at, side_by_side
 from feelstream.studio.maps import places
 from feelstream.studio.views import why
@@ -118,6 +118,7 @@ def race_figures(lanes: Sequence[Lane], title: str) -> dict[str, Any]:
             {"title": QUANTITIES[name].words, "unit": QUANTITIES[name].full_unit, "most": QUANTITIES[name].most}
             for name in CURVES
         ],
+        "over": [over_budget(lanes, round) for round in range(1, rounds + 1)],
         "lanes": [_lane(lane, index, rounds, most) for index, lane in enumerate(lanes)],
     }
 

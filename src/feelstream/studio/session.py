@@ -1,30 +1,65 @@
-"""A session: one browser tab's race, draft and choices. It ends with its tab and survives a lost connection."""
+"""A session: one browser tab's race and what is chosen in it. It ends with its tab and survives a lost connection."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
+from feelstream.errors import ScenarioError
+from feelstream.experiment import Arm
+from feelstream.experiment.comparison import arms
 from feelstream.studio.charts import Options
-from feelstream.studio.draft import Draft
-from feelstream.studio.lanes import MOST_LANES, Seeds, by_seed, open_runs, side_by_side, stored_runs
+from feelstream.studio.lanes import MOST_LANES, LiveLane, open_runs, side_by_side
 from feelstream.studio.race import Race
+
+MOST_POLICIES = 4  # which leaves room for forks
+
+
+@dataclass
+class Draft:
+    """A race as `feelstream compare` takes it: a preset, policies, and what follows `--set`, a line each."""
+
+    preset: str = "paper-iid"
+    seed: str = "0"
+    policies: str = "lyapunov, random"
+    settings: str = ""
+
+    def arms(self) -> tuple[Arm, ...]:
+        """The policies, each with its label and scenario; ScenarioError says in a sentence what is wrong."""
+        if not self.policies.strip():
+            raise ScenarioError("policies: name at least one, as in lyapunov, random")
+        found = arms(self.preset, [self.policies], filter(None, map(str.strip, self.settings.splitlines())))
+        if len(found) > MOST_POLICIES:
+            raise ScenarioError(f"policies: at most {MOST_POLICIES} race at once, not {len(found)}")
+        return found
+
+    def check(self) -> None:
+        """Complain, in a sentence, about what is wrong."""
+        self.seed_number(), self.arms()
+
+    def seed_number(self) -> int:
+        text = self.seed.strip()
+        if not text.isdecimal() or int(text) >= 2**63:
+            raise ScenarioError(f"seed: must be a whole number from 0 to 2^63 - 1, not '{text}'")
+        return int(text)
+
+    def lanes(self) -> list[LiveLane]:
+        """The lanes of the race, ready for the first round; slow where a data set must be read."""
+        return [LiveLane(arm.label, arm.scenario, self.seed_number()) for arm in self.arms()]
 
 
 class Session:
     """What one tab holds; the page reads it and calls it, never the other way round."""
 
+    race: Race
+
     def __init__(self, start: Sequence[Path] = ()) -> None:
         self.draft, self.note = first_draft()
         self.selected: int | None = None
-        self.dark = False
-        self.talk = False  # whether all is drawn large, for a talk
         self.title = ""
-        self.drawings: list[tuple[int, Options, bool]] = []  # of charts, by element: what the page was not sent yet
-        self.seeds: Seeds = {}  # of stored runs: those of each seed, by policy
-        self.seed: int | None = None  # the one that is shown
-        self.race: Race
+        self.drawings: list[tuple[int, Options]] = []  # of charts, by element: what the page was not sent yet
         if start:
             self.open(start)
         else:
@@ -32,61 +67,41 @@ class Session:
 
     def begin(self) -> None:
         """Start the race that is drafted, in place of the present one."""
-        self._replace(Race(self.draft.lanes, speed=self._speed()))
-        self.title = f"{self.draft.preset}, seed {self.draft.seed_number()}"
+        self._replace(Race(self.draft.lanes, speed=self._speed()), f"{self.draft.preset}, seed {self.draft.seed}")
 
     def open(self, start: Sequence[Path]) -> None:
         """Stored runs side by side; a comparison with a lane for each policy, of its first seed."""
-        title = ", ".join(_named(path) for path in start)
-        if len(start) > 1:
-            return self.replay({None: side_by_side(start)}, None, title)
-        stored = stored_runs(start[0])
-        names = list(dict.fromkeys(name for name, _ in stored))
-        seeds = by_seed(stored, names[:MOST_LANES])
-        self.replay(seeds, next(iter(seeds)), title)
-        if len(names) > MOST_LANES:
-            self.note = f"The first {MOST_LANES} of {len(names)} runs are shown; open stored runs to choose others."
-        return None
+        runs = side_by_side(start)
+        names = list(runs)[:MOST_LANES]
+        # Where they lie is nobody's business on a page or a picture.
+        self.replay({name: runs[name] for name in names}, ", ".join(path.resolve().name or str(path) for path in start))
+        if len(names) < len(runs):
+            self.note = f"The first {len(names)} of {len(runs)} runs are shown; open stored runs to choose others."
 
-    def replay(self, seeds: Seeds, seed: int | None, title: str, *, at: int = 0, playing: bool = True) -> None:
-        """Show the stored runs of one seed in place of the present race; the worker reads them."""
-        self._replace(Race(lambda: open_runs(seeds[seed]), speed=self._speed(), playing=playing, at=at))
-        self.seeds, self.seed, self.title, self.note = seeds, seed, title, ""
-
-    def choose_seed(self, seed: int) -> None:
-        """The same policies with another seed, in the same round."""
-        if seed != self.seed and seed in self.seeds:
-            note, device = self.note, self.selected
-            self.replay(self.seeds, seed, self.title, at=self.race.shown, playing=self.race.playing)
-            self.note, self.selected = note, device
+    def replay(self, runs: Mapping[str, Path], title: str) -> None:
+        """Show stored runs in place of the present race; the worker reads them."""
+        self._replace(Race(lambda: open_runs(runs), speed=self._speed()), title)
+        self.note = ""
 
     def _speed(self) -> float:
-        present = getattr(self, "race", None)
-        return present.speed if present else 5.0
+        return self.race.speed if hasattr(self, "race") else 5.0
 
-    def _replace(self, race: Race) -> None:
+    def _replace(self, race: Race, title: str) -> None:
         self.close()
-        self.race, self.selected, self.seeds, self.seed = race, None, {}, None
+        self.race, self.title, self.selected = race, title, None
 
     def close(self) -> None:
         """End the worker; nothing of the session goes on after that."""
-        if present := getattr(self, "race", None):
-            present.close()
-
-
-def _named(start: Path) -> str:
-    """As a page and a picture name it: where it lies is nobody's business there."""
-    return start.resolve().name or str(start)
+        if hasattr(self, "race"):
+            self.race.close()
 
 
 def first_draft() -> tuple[Draft, str]:
     """The prepared race: the paper's setting, on the synthetic data set as long as MNIST is not on this machine."""
-    draft = Draft()
     mnist = COLLECTIONS["mnist"]
     if all((mnist.folder / file.name).is_file() for file in mnist.files):
-        return draft, ""
-    draft.world["data.dataset"] = "synthetic"
-    return draft, (
+        return Draft(), ""
+    return Draft(settings="data.dataset = synthetic"), (
         "MNIST is not on this machine yet, so this first race learns the synthetic data set. "
         "A new race with data.dataset = mnist fetches it."
     )

@@ -128,7 +128,7 @@ def why(view: RoundView, scenario: Scenario) -> str:
         return f"{row['scheduled']} of {row['feasible']} feasible devices were scheduled; this run stores no devices."
     chosen = view.chosen
     were, scores = "was" if len(chosen) == 1 else "were", devices["score"][chosen]
-    sentence = f"{_who(devices['device'][chosen])} {were} chosen from {row['feasible']} feasible devices"
+    sentence = f"{_who(devices['device'][chosen])} {were} scheduled out of {row['feasible']} feasible devices"
     if np.isfinite(scores).any():
         sentence += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
     said = rule(scenario.policy)
