@@ -68,7 +68,8 @@ LINES = (
     Line("“better test accuracy” than random: over the run (1a, 1b)", r"1[ab]-n\d-mean", lead),
     Line("the same at the end (1a, 1b)", r"1[ab]-n\d-end", lead),
     Line("“especially when” arrivals show “strong temporal correlation”: the lead grows", r"1[ab]-widths"),
-    Line("“because” it favours “fresher data”: it leads where nobody schedules [empty devices]({there}#why-it-leads)",
+    Line("“because” it favours “fresher data”: it leads without [empty devices]({there}#why-it-leads), {empty} of "
+         "random's slots",
          r"1[ab]-n\d-mean", lead, "with_data"),
     Line("“larger gap” early, “similar and even higher” late: dissimilarity against amount, i.i.d. (2a)",
          r"2a-(early|late)"),
@@ -110,7 +111,9 @@ def counts(rows: Rows) -> tuple[int, int]:
 
 def one_screen(judged: pl.DataFrame, docs: str = "") -> str:
     """The table in Markdown. docs: where the pages are, as seen from the one that shows it, with a slash."""
-    links = {"there": f"{docs}reproduction.md", "silicon": f"{docs}silicon.md"}
+    empty = [number(judged.filter(settings=each.settings, fresh=each.fresh, claim="empty-random")["mean"].item(), 0)
+             for each in COLUMNS]  # fmt: skip
+    links = {"there": f"{docs}reproduction.md", "silicon": f"{docs}silicon.md", "empty": f"{' and '.join(empty)} %"}
     lines = []
     for line in LINES:
         columns = [of(judged, line, specification) for specification in COLUMNS]
@@ -144,8 +147,8 @@ def meaning(findings: Sequence[Finding], empty: float | None = None) -> str:
     ahead = [each.ours.mean for each in findings if re.fullmatch(r"1[ab]-n\d-mean", each.claim.key)]
     saved = _saved([each for each in findings if isinstance(each.claim.test, Published)])
     mean = sum(ahead) / len(ahead) if ahead else 0.0
-    where = "ahead of" if mean > 0 else "behind"
-    said = [f"the proposed policy is {number(abs(mean), 1)} points {where} random over the run"] * bool(ahead)
+    gap = f"{number(abs(mean), 1)} points {'ahead of' if mean > 0 else 'behind'} random"
+    said = [f"on average, the proposed policy is {gap} over the run"] * bool(ahead)
     said += [f"it saves {saved} of its energy, which T was chosen for"] * bool(saved)
     if empty is not None:
         said.append(f"{number(100 * empty, 0)} % of random's slots go to devices without data")

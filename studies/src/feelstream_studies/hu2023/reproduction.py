@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +27,20 @@ def judged(docs: Path) -> pl.DataFrame:
 
 
 def from_tables(docs: Path) -> str:
-    rows = tables.read(docs / f"{NAME}.csv").rows
+    table = tables.read(docs / f"{NAME}.csv")
+    rows = table.rows
     other = pl.read_csv(docs / "archive" / "results" / "other-seeds.csv")
     return markdown(
         f"feelstream_studies.hu2023/{NAME}.md.j2",
         one_screen=one_screen.one_screen(rows),
         **{name: _counted(rows, name) for name in COLUMNS},
-        times=_amounts(rows, r"1[cd]-n\d-budget", one_screen.times),
         other=_other(other),
         empty={name: _empty(rows, name) for name in COLUMNS},
-        leads={"by the text": _leads(rows, "text"), "fitted settings": _leads(rows, "fitted")},
+        leads={name: _leads(rows, name) for name in COLUMNS},
         slopes=_slopes(rows),
         open={name: _settings(name) for name in COLUMNS},
         others=_exchanged(rows),
+        commits=re.findall(r"\b[0-9a-f]{10}\b", table.about["Commit"]),
         seeds=rows["seeds"].max(),
         first=2000,
         last=2019,
@@ -64,10 +66,6 @@ def _own(rows: pl.DataFrame, claims: str, name: str, eligible: str = "any") -> o
     return one_screen.of(rows, one_screen.Line("", claims, eligible=eligible), COLUMNS[name])
 
 
-def _amounts(rows: pl.DataFrame, claims: str, amount: Any) -> dict[str, str]:
-    return {name: amount(_own(rows, claims, name)) for name in COLUMNS}
-
-
 # The paper's claims but for the savings.
 CLAIMS = r"1[ab]-n\d-(mean|end)|1[ab]-widths|2[ab]-(early|late)|3b-(gap|clearer)|\d[ab]-combined"
 
@@ -91,13 +89,11 @@ def _empty(rows: pl.DataFrame, name: str) -> dict[str, float]:
     return {who: _own(rows, f"empty-{who}", name)[0]["mean"] for who in ("random", "proposed")}
 
 
-def _leads(rows: pl.DataFrame, name: str) -> tuple[str, str, str]:
-    before, after = (_own(rows, r"1[ab]-n\d-mean", name, who) for who in ("any", "with_data"))
+def _leads(rows: pl.DataFrame, name: str) -> dict[str, str]:
+    """Over the run, with and without devices that hold nothing; and what is saved without."""
+    before, after = (one_screen.lead(_own(rows, r"1[ab]-n\d-mean", name, who)) for who in ("any", "with_data"))
     saved = one_screen.saving(_own(rows, r"1[cd]-n\d-saving", name, "with_data"))
-    return one_screen.cell(_LEAD, before), one_screen.cell(_LEAD, after), saved
-
-
-_LEAD = one_screen.Line("", "", one_screen.lead)
+    return {"before": before, "after": after, "saved": saved}
 
 
 def _slopes(rows: pl.DataFrame) -> str:
@@ -123,5 +119,5 @@ def _exchanged(rows: pl.DataFrame) -> str:
     for each in SPECIFICATIONS[2:]:
         own = one_screen.of(rows, one_screen.Line("", CLAIMS), each)
         words = "the text's other settings" if each.settings == "literal" else "the fitted ones"
-        told.append(f"{words} have {one_screen.counts(own)[0]} of {len(own)} claims")
-    return " and ".join(told)
+        told.append(f"{words} have {one_screen.counts(own)[0]} of {len(own)}")
+    return f"{' and '.join(told)} claims"
