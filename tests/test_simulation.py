@@ -15,7 +15,7 @@ from builders import devices_of, small, verified
 import feelstream as fs
 from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
-from feelstream.errors import EngineError, PluginError
+from feelstream.errors import EngineError, PluginError, ScenarioError
 from feelstream.learning.contract import Training
 from feelstream.learning.local import MiniBatches
 from feelstream.loop.simulation import Simulation
@@ -60,6 +60,22 @@ class Both(fs.Policy):
     def update(self, state: State, outcome: Outcome) -> State:
         seen.append(outcome)
         return state
+
+
+@pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
+def test_a_signed_queue_is_what_was_spent_less_what_was_granted(cardinality: str) -> None:
+    run = fs.simulate(small("system.queue=signed", f"policy.cardinality={cardinality}", "system.energy_budget_j=0.1"))
+    devices, budget_j = devices_of(run), 0.1
+    spent_j = (devices["e_cmp_j"] + devices["e_tr_j"]).to_numpy().reshape(8, 6)
+    queue_j = devices["queue_next_j"].to_numpy().reshape(8, 6)
+    np.testing.assert_allclose(queue_j, np.cumsum(spent_j - budget_j, axis=0), rtol=0, atol=1e-12)
+    assert queue_j.min() < 0
+    verified(run)
+
+
+def test_a_policy_that_weighs_by_queues_refuses_signed_ones() -> None:
+    with pytest.raises(ScenarioError, match=r"system.queue: must be from_zero for the policy lyapunov_joint"):
+        small("system.queue=signed", "policy.name=lyapunov_joint")
 
 
 def test_a_device_without_data_weighs_nothing(tmp_path) -> None:

@@ -167,6 +167,7 @@ class Resolved(Part):
     round_s: Above0  # T_rd, less the slot for reports
     period_s: Above0  # from the beginning of one round to that of the next
     alike: dict[str, float]  # the constants that all devices share, by column
+    signed_queues: bool  # below 0 a queue is credit
     cycles_per_sample: AtLeast0  # above 0: c follows what a device holds
     radio: Radio
     slot: Slot | None

@@ -102,6 +102,7 @@ def second(
         "rounds": system["rounds"],
         "round_s": system["round_s"] - slot_s,
         "period_s": system["round_s"],
+        "signed_queues": system.get("queue") == "signed",
         "cycles_per_sample": per_sample,
         "radio": {
             **{field: radio[field] for field in ("bandwidth_hz", "noise_w_per_hz", "fading", "rate_discount")},

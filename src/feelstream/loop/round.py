@@ -142,7 +142,7 @@ def settle(
     )
     waited = slice(None) if cut is None else ~cut
     after = ServerState(
-        queue_j=read_only(next_queue_j(state.queue_j, energy_j, system.energy_budget_j)),
+        queue_j=read_only(next_queue_j(state.queue_j, energy_j, system.energy_budget_j, system.signed_queues)),
         policy=ask(policy, "update", state.policy, outcome, at=t),
         reliability=state.reliability and state.reliability.after(t, schedule[waited], delivered[waited]),
     )

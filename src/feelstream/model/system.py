@@ -65,6 +65,7 @@ class System(Frozen):
         own_costs: Whether the costs of this round are those of a rule of the user's own.
         reports: The slot for reports, where the policy asks for them.
         energy_factor: (K,) on what the law says, from what devices measured; None: 1.
+        signed_queues: Whether energy queues may fall below 0.
         reference: (m,) q, the mix of features against which balance is measured; above 0, sum 1; None: 1/m.
     """
 
@@ -102,6 +103,7 @@ class System(Frozen):
     own_costs: bool = False
     reports: Slot | None = None
     energy_factor: Reals | None = None
+    signed_queues: bool = False
     reference: Reals | None = None
 
     @property

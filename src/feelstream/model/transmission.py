@@ -201,10 +201,13 @@ def failures(lot: Reals, m: int, error: Reals, most: Ints) -> Ints:
     return low
 
 
-def next_queue_j(queue_j: Reals, energy_j: Reals, budget_j: Reals) -> Reals:
+def next_queue_j(queue_j: Reals, energy_j: Reals, budget_j: Reals, signed: bool = False) -> Reals:
     """Q_k(t+1) = max(Q_k(t) + E_k(t) − E_k^avg, 0), all (K,), J: devices that spend nothing drain by their budget.
+
+    signed: without max[·, 0], as line 14 of the paper's Algorithm 1 prints it: below 0 a queue is credit.
 
     >>> next_queue_j(np.array([0.0, 3.0]), np.array([2.0, 0.0]), np.array([0.5, 0.5])).tolist()
     [1.5, 2.5]
     """
-    return np.maximum(queue_j + energy_j - budget_j, 0.0)
+    after_j = queue_j + energy_j - budget_j
+    return after_j if signed else np.maximum(after_j, 0.0)

@@ -54,6 +54,7 @@ def resolved(
         round_s=system.round_s,
         period_s=system.period_s,
         alike=alike,
+        signed_queues=system.signed_queues,
         cycles_per_sample=system.cycles_per_sample,
         radio=_part(constants.Radio, system, fading=scenario.radio.fading),
         slot=system.reports,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = 1_000_000
 PLANS_ALIKE = "which plans with one deadline, fixed cycles, and the energy of computing and sending alone"
+WEIGHS_BY_QUEUES = "which needs weights of at least 0"
 ASKS_REPORTS = "where devices report: what they receive for that is not charged"
 
 
@@ -165,6 +166,7 @@ def _of_plans(scenario: Scenario, system: System) -> Iterator[str]:
         (policy.fills_round, "devices.deadline_s", alike, not system.deadlines_differ, PLANS_ALIKE),
         (policy.fills_round, "costs.receive_power_w", "0", not system.download_j.any(), PLANS_ALIKE),
         (policy.fills_round, "costs.cycles_per_sample", "0", not system.cycles_per_sample, PLANS_ALIKE),
+        (policy.fills_round, "system.queue", "from_zero", not system.signed_queues, WEIGHS_BY_QUEUES),
         (system.reports, "costs.rule.kind", "settings", rule.of_settings, ASKS_REPORTS),
         (system.reports, "costs.download_bits", "0", not costs.download_bits, ASKS_REPORTS),
     ):

@@ -245,4 +245,5 @@ def system_of(scenario: Scenario, classes: int) -> System:
         reports=slot,
         block_bits=scenario.radio.block_bits,
         code_overhead=scenario.radio.code_overhead,
+        signed_queues=scenario.system.queue == "signed",
     )

@@ -55,6 +55,10 @@ class SystemSettings(Settings):
         default=5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
     )
 
+    queue: Literal["from_zero", "signed"] = Field(
+        default="from_zero",
+        description="energy queues: from_zero: never below 0; signed: without max[·, 0], as printed in Algorithm 1",
+    )
     reliability: Literal["learned", "ignored"] = Field(
         default="learned",
         description="where updates may not arrive: learned: who delivers counts, and who fails rests; ignored: neither",

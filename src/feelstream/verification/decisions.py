@@ -45,7 +45,7 @@ def drift_plus_penalty(r: Rounds, n: Array | int, importance: Array, scale: Arra
         return -importance, scale
     backlog = r.memory["backlog_j"][r.rounds - 1][:, None]
     energy = (r.queue_j + backlog) * r.planned_j(n)
-    return energy - V * importance, energy + V * scale
+    return energy - V * importance, np.abs(energy) + V * scale
 
 
 class Chosen(NamedTuple):
@@ -214,6 +214,7 @@ def traits_of(stored: Stored) -> frozenset[str]:
         "of model": of_features is not None and of_features.of_model,
         "cap": name in LYAPUNOV and policy.cardinality == "cap",
         "free": free,
+        "signed": run.signed_queues,
         "changes": len(run.phases) > 1,
         "moves": world.moves,
         "inputs decide": world.comes_and_goes

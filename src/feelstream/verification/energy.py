@@ -56,8 +56,9 @@ def _planned_s(r: Rounds) -> Array:
 
 
 def _step(r: Rounds) -> tuple[Array, Array]:
-    """max(Q + E − E^avg, 0), and the size of its terms."""
-    return np.maximum(r.queue_j + r.energy_j - r.budget_j, 0.0), r.queue_j + r.energy_j + r.budget_j
+    """max(Q + E − E^avg, 0), without max where queues are signed, and the size of its terms."""
+    after = r.queue_j + r.energy_j - r.budget_j
+    return after if r.has("signed") else np.maximum(after, 0.0), np.abs(r.queue_j) + r.energy_j + r.budget_j
 
 
 def _drift(r: Rounds) -> tuple[Array, Array, Array]:
@@ -73,12 +74,13 @@ def _promised(r: Rounds) -> tuple[Array, Array]:
 
     By the horizon T·E^avg; else what it was granted so far, t·E^avg, and its dearest turn.
     """
-    turn_j = r.e_cmp_j + r.e_tr_j
+    turn_j, horizon = r.e_cmp_j + r.e_tr_j, r.run.policy.pace == "horizon"
     spent, dearest = r.memory.get("turns_j", (np.zeros(r.K), np.zeros(r.K)))
-    spent, dearest = spent + np.cumsum(turn_j, axis=0), np.maximum(dearest, np.maximum.accumulate(turn_j))
+    spent = spent + np.cumsum(turn_j + (r.e_report_j if horizon else 0.0), axis=0)
+    dearest = np.maximum(dearest, np.maximum.accumulate(turn_j))
     r.memory["turns_j"] = spent[-1], dearest[-1]
     granted = np.broadcast_to(r.run.rounds * r.budget_j, spent.shape)
-    return spent, granted if r.run.policy.pace == "horizon" else r.t * r.budget_j + dearest
+    return spent, granted if horizon else r.t * r.budget_j + dearest
 
 
 # Reports before scheduling: who may have answered, and what each answer cost
@@ -204,8 +206,8 @@ RULES = (
           "no device spends more than its budget for the whole run (pace = running: than that so far and one turn)",
           lambda r: r.found(_promised)[0] <= r.found(_promised)[1] * (1 + RELATIVE), lambda r: r.found(_promised)[1],
           "keeps to its budget", lambda r: r.found(_promised)[0]),
-    same(Stage.QUEUE, "queue_next_j", "Q(t+1) = max(Q(t) + E − budget, 0)", lambda r: r.found(_step)[0],
-         scale=lambda r: r.found(_step)[1]),
+    same(Stage.QUEUE, "queue_next_j", "Q(t+1) = max(Q(t) + E − budget, 0); signed: without max",
+         lambda r: r.found(_step)[0], scale=lambda r: r.found(_step)[1]),
     holds(Stage.DRIFT, "queue_next_j", "the drift of ½ΣQ² is at most ½Σu² + ΣQu, u = E − budget",
           lambda r: r.found(_drift)[0] <= r.found(_drift)[1] + r.found(_drift)[2], lambda r: r.found(_drift)[1],
           stored=lambda r: r.found(_drift)[0]),

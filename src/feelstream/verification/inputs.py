@@ -30,7 +30,8 @@ def of_columns(columns: Mapping[str, Column]) -> list[Rule]:
         if column.kind in (REAL, COUNTS) and name not in MAY_BE_NEGATIVE:
             stage = Stage.ENERGY if column.filled in ("scheduled", "sent") else INPUTS
             negative: Any = lambda r, value=value, null=null: np.where(value(r) < 0, 0, value(r))  # noqa: E731
-            rules.append(exact(stage, name, f"{name} is not negative", negative, but=null))
+            when = "not signed" if name.startswith("queue_") else ""
+            rules.append(exact(stage, name, f"{name} is not negative", negative, when, but=null))
         if column.filled == "feasible":
             stage = Stage.SCORE if name == "score" else Stage.IMPORTANCE
             says = f"{name} is null for a device that is not feasible"

@@ -69,7 +69,7 @@ COUNTS = (
     *(exact(ROUND, name, f"{name} is 0 if nobody is scheduled", lambda r: 0.0, when, but=lambda r: r.scheduled > 0)
       for name, when in (("importance_sum", ""), ("energy_mean_j", "not asks"))),
     within(ROUND, "queue_max_j", "the longest queue is at least the mean queue, and at most all queues together",
-           lambda r: r.queue_mean_j, lambda r: r.run.devices * r.queue_mean_j),
+           lambda r: r.queue_mean_j, lambda r: r.run.devices * r.queue_mean_j, "not signed"),
     within(ROUND, "queue_mean_j", "the mean queue grows by no more than the mean energy", -np.inf,
            lambda r: _queue_before(r) + r.energy_mean_j),
     within(ROUND, "queue_mean_j", "the mean queue falls by no more than the mean budget",
@@ -167,7 +167,8 @@ class WholeRun:
             found.flag(WHOLE_RUN, name, np.array([t]), bad, stored, expected, rule)
 
         granted_j = sum(count * budget_j for budget_j, count in budgets)
-        bad = ~(self.energy_j <= (granted_j + self.queue_end_j) * (1 + RELATIVE))
+        rounding_j = RELATIVE * granted_j if "signed" in traits else 0.0  # a queue below 0 cancels the budget
+        bad = ~(self.energy_j <= (granted_j + self.queue_end_j) * (1 + RELATIVE) + rounding_j)
         rule = "a device's energy is at most its budget plus its last queue, over the whole run"
         flag(T, "queue_next_j", bad[None], self.queue_end_j, self.energy_j - granted_j, rule)
         found.notes[WHOLE_RUN] = "mean energy against budget"
