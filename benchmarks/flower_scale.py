@@ -22,7 +22,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricR
 
 from feelstream.flower import LocalGrid, ScheduledFedAvg
 from feelstream.flower.exchange import exchange
-from feelstream.flower.report import REPORT, SERVER
+from feelstream.flower.wire import REPORT, SERVER
 
 CLASSES, SCHEDULED = 10, 20
 MODEL = ArrayRecord({"w": Array(np.zeros(21840, np.float32))})
@@ -69,7 +69,7 @@ def seconds_per_round(nodes: int, max_report_age: int, rounds: int) -> tuple[lis
     for t in range(1, rounds + 1):
         begin, clients, before = process_time(), grid.seconds, grid.asked
         messages = list(strategy.configure_train(t, MODEL, ConfigRecord(), grid))
-        strategy.aggregate_train(t, list(exchange(grid, messages, 60.0).values()))
+        strategy.aggregate_train(t, list(exchange(grid, messages, 60.0).replies.values()))
         spent.append(process_time() - begin - (grid.seconds - clients))
         asked.append(grid.asked - before)
     return spent, asked

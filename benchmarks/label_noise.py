@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
 from feelstream.flower import DeviceReport, Scheduler
-from feelstream.flower.noise import NoisyCounts
+from feelstream.flower.device import NoisyCounts
 from feelstream.loop.world import World
 from feelstream.model import importance
 

@@ -15,7 +15,7 @@ from flwr.serverapp.strategy import FedAvg, Strategy
 
 from feelstream.flower import Device, ScheduledFedAvg
 from feelstream.flower.exchange import exchange
-from feelstream.flower.report import SERVER
+from feelstream.flower.wire import SERVER
 
 server_app = ServerApp()
 client_app = ClientApp()
@@ -57,7 +57,7 @@ def main(grid: Grid, context: Context) -> None:
             if name == "fedavg":
                 replies = list(grid.send_and_receive(messages, timeout=PATIENCE_S))
             else:
-                replies = list(exchange(grid, messages, PATIENCE_S).values())
+                replies = list(exchange(grid, messages, PATIENCE_S).replies.values())
             back = time.perf_counter()
             averaged, _ = strategy.aggregate_train(round, replies)
             done = time.perf_counter()

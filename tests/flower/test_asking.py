@@ -12,9 +12,9 @@ from flwr.app import Context, Error, Message, RecordDict
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg, exchange
-from feelstream.flower.asking import FEW, LONGEST_PAUSE, Asking
+from feelstream.flower.fleet import FEW, LONGEST_PAUSE, Asking
 from feelstream.flower.local_grid import LocalGrid
-from feelstream.flower.report import QUERY
+from feelstream.flower.wire import QUERY
 
 
 def asked_in(grid: LocalGrid) -> dict[int, list[int]]:
@@ -96,6 +96,6 @@ def test_waiting_ends_when_enough_have_answered(clock: Clock) -> None:
     for node in range(1, 11):
         grid.add(node, {}, lambda context, message: Message(message.content, reply_to=message))
     messages = [Message(RecordDict(), node, QUERY) for node in range(1, 11)]
-    replies = exchange.exchange(grid, messages, timeout_s=1000.0, enough=0.9)
+    replies = exchange.exchange(grid, messages, timeout_s=1000.0, enough=0.9).replies
     assert len(replies) == 9
     assert clock.now < 3.0  # nine looks at 0.1 s or so, and as long again

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from deployed_clients import CLASSES, FAST, K, LoopGrid
-from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp.mod import adaptiveclipping_mod, fixedclipping_mod
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import Result, Strategy
@@ -19,7 +19,7 @@ import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import Device, Scheduled, ScheduledFedAvg
 from feelstream.flower.local_grid import Answer
-from feelstream.flower.report import QUERY
+from feelstream.flower.wire import QUERY
 
 ALL = ["policy.size=4", "radio.fading=none"]  # everyone is scheduled and gets through: what FedAvg does by itself
 # A network with batch normalisation has scalars that count, and some have masks.
@@ -209,6 +209,53 @@ def test_a_round_thrown_away_by_a_wrapper_is_one_without_replies() -> None:
     Deaf(inside).start(federation(), record({"w": BATCH_NORM["w"]}), num_rounds=3)
     assert (inside.deployment.scheduler.server.queue_j > 0).all()  # all were charged for computing
     assert inside.deployment.patience.lost == 2
+
+
+def test_a_wrapper_may_call_every_hook_twice() -> None:
+    class Stuttering(flower.FedAvg):
+        def __init__(self, strategy: Scheduled) -> None:
+            super().__init__(fraction_evaluate=0.0)
+            self.strategy = strategy
+
+        def configure_train(self, server_round: int, arrays: Any, config: Any, grid: Any) -> Iterable[Message]:
+            first = list(self.strategy.configure_train(server_round, arrays, config, grid))
+            again = list(self.strategy.configure_train(server_round, arrays, config, grid))
+            assert [m.metadata.dst_node_id for m in again] == [m.metadata.dst_node_id for m in first]
+            return again
+
+        def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Any:
+            received = list(replies)
+            first = self.strategy.aggregate_train(server_round, received)
+            assert self.strategy.aggregate_train(server_round, received) == first
+            return first
+
+    start, plain, inside = (
+        record({"w": BATCH_NORM["w"]}),
+        scheduled(flower.FedAvg(**FEW)),
+        scheduled(flower.FedAvg(**FEW)),
+    )
+    once = plain.start(federation(), start, num_rounds=3)
+    twice = Stuttering(inside).start(federation(), start, num_rounds=3)
+    np.testing.assert_array_equal(twice.arrays["w"].numpy(), once.arrays["w"].numpy())
+    queue_j = inside.deployment.scheduler.server.queue_j
+    np.testing.assert_array_equal(queue_j, plain.deployment.scheduler.server.queue_j)  # every turn is charged once
+
+
+def test_a_wrapper_may_change_its_mind() -> None:
+    """It passes on the replies of the second round only, and of that some twice."""
+    inside, grid, start = (
+        scheduled(flower.FedAvg(**FEW), "system.reliability=ignored"),
+        federation(),
+        record(BATCH_NORM),
+    )
+    grid.send_and_receive(list(inside.configure_train(1, start, ConfigRecord(), grid)))
+    replies = list(grid.send_and_receive(list(inside.configure_train(2, start, ConfigRecord(), grid))))
+    assert inside.aggregate_train(1, replies) == (None, None)  # too late
+    arrays, _ = inside.aggregate_train(2, [*replies, *replies])
+    assert arrays is not None
+    np.testing.assert_allclose(arrays["w"].numpy(), BATCH_NORM["w"] + np.mean(STEPS), rtol=1e-6)
+    with pytest.raises(FeelstreamError, match="round 7 cannot come now"):
+        inside.configure_train(7, start, ConfigRecord(), grid)
 
 
 def test_options_of_the_average_are_flowers() -> None:

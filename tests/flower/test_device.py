@@ -14,10 +14,9 @@ from flwr.app import Context, Message, MetricRecord, RecordDict
 
 from feelstream.errors import FeelstreamError
 from feelstream.flower import Device, meters
-from feelstream.flower.device import DeviceError
+from feelstream.flower.device import DeviceError, NoisyCounts
 from feelstream.flower.local_grid import LocalGrid
-from feelstream.flower.noise import NoisyCounts
-from feelstream.flower.report import QUERY, SERVER
+from feelstream.flower.wire import QUERY, SERVER
 
 HELD = [4, 0, 6]
 

@@ -108,7 +108,7 @@ def test_plans_by_the_model_alone_store_no_estimates(tmp_path: Path) -> None:
     grid = grid_of(*[client(growing, after={"e_cmp_j": 0.2})] * 4)
     scenario = fs.preset("tiny", [*FAST, "radio.fading=none"])
     assert "e_cmp_planned_j" not in played(scenario, grid, 3, tmp_path / "run", plans="model").columns
-    with pytest.raises(fs.FeelstreamError, match="plans must be 'measured' or 'model'"):
+    with pytest.raises(fs.FeelstreamError, match="plans: must be 'measured' or 'model'"):
         ScheduledFedAvg(scenario, plans="by hand")
 
 

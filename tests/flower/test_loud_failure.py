@@ -14,9 +14,8 @@ from flwr.app import Array, ArrayRecord, Context, Error, Message
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import ScheduledFedAvg
-from feelstream.flower.asking import FEW
+from feelstream.flower.fleet import FEW, DeploymentError
 from feelstream.flower.local_grid import Answer, LocalGrid
-from feelstream.flower.patience import DeploymentError
 
 
 def strategy(**options: Any) -> ScheduledFedAvg:
@@ -111,9 +110,7 @@ def test_a_flood_of_strangers_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     grid = LocalGrid()
     for node in range(3 * FEW):
         grid.add(1000 + node, {"device-name": f"stranger-{node}"}, client(growing, 100.0))
-    monkeypatch.setattr(
-        "feelstream.flower.reporting.sleep", lambda s: grid.add(7, {"partition-id": 0}, client(growing))
-    )
+    monkeypatch.setattr("feelstream.flower.fleet.sleep", lambda s: grid.add(7, {"partition-id": 0}, client(growing)))
     result = strategy(wait_s=60.0).start(grid, model(), num_rounds=2)
     np.testing.assert_allclose(result.arrays["w"].numpy(), 2.0)
 
@@ -147,11 +144,11 @@ def test_a_policy_that_rests_is_no_failure() -> None:
 def test_two_deadlines_that_disagree_are_refused() -> None:
     with pytest.raises(FeelstreamError, match=r"deadline_s = 60 and system\.round_s = 4 must agree"):
         strategy(deadline_s=60.0)
-    assert strategy().settings.deadline_s == 4.0
-    assert strategy(deadline_s=60.0, clock="model").settings.deadline_s == 60.0
-    with pytest.raises(FeelstreamError, match="clock must be"):
+    assert strategy().deployment.deadline_s == 4.0
+    assert strategy(deadline_s=60.0, clock="model").deployment.deadline_s == 60.0
+    with pytest.raises(FeelstreamError, match="clock: must be 'measured' or 'model', not 'atomic'"):
         strategy(clock="atomic")
-    with pytest.raises(FeelstreamError, match="greater than 0"):
+    with pytest.raises(FeelstreamError, match="deadline_s: must be greater than 0"):
         strategy(clock="model", deadline_s=0.0)
 
 

@@ -18,9 +18,9 @@ from malicious_replies import BAD, ODD_MEASUREMENTS, Change, metrics, report
 
 import feelstream as fs
 from feelstream.flower import Scheduled
+from feelstream.flower.estimates import Readings
+from feelstream.flower.fleet import DeploymentError
 from feelstream.flower.local_grid import Answer
-from feelstream.flower.patience import DeploymentError
-from feelstream.flower.readings import Readings
 
 
 def hostile(change: Change) -> Answer:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +10,12 @@ import numpy as np
 import pytest
 from deployed_clients import CLASSES, FAST, K, client, growing, model
 from flwr.app import ConfigRecord
-from flwr.proto.node_pb2 import NodeInfo
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError
 from feelstream.flower import ReportError, ScheduledFedAvg
 from feelstream.flower.directory import Directory
 from feelstream.flower.local_grid import LocalGrid
-from feelstream.flower.names import NameRules
 
 
 def test_a_pattern_admits_whoever_fits_it_until_all_places_are_taken(tmp_path: Path) -> None:
@@ -39,8 +35,7 @@ def test_a_pattern_admits_whoever_fits_it_until_all_places_are_taken(tmp_path: P
 def test_a_file_may_be_given_more_names_while_the_run_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "devices.toml"
     file.write_text('north = 7\n"south pump" = 0\n')
-    rules = NameRules(file, K)
-    directory = Directory(rules)
+    directory = Directory(file, K)
     directory.update([7, 8])
     assert directory.introduce(7, "north") == 0
     with pytest.raises(ReportError, match="no device 'east'"):
@@ -56,7 +51,7 @@ def test_a_file_may_be_given_more_names_while_the_run_goes_on(tmp_path: Path) ->
 
 
 def test_a_name_bound_to_a_node_is_nobody_elses() -> None:
-    directory = Directory(NameRules({"north": 7, "south": 0}, 2))
+    directory = Directory({"north": 7, "south": 0}, 2)
     directory.update([1, 7])
     with pytest.raises(ReportError, match="bound to another node"):
         directory.introduce(1, "north")
@@ -66,7 +61,7 @@ def test_a_name_bound_to_a_node_is_nobody_elses() -> None:
 
 
 def test_the_first_node_may_keep_a_name_for_the_run() -> None:
-    loose, bound = (Directory(NameRules(["north"], 1), bind_names=bind) for bind in (False, True))
+    loose, bound = (Directory(["north"], 1, bind_names=bind) for bind in (False, True))
     for directory in (loose, bound):
         directory.update([1, 2])
         directory.introduce(1, "north")
@@ -76,30 +71,23 @@ def test_the_first_node_may_keep_a_name_for_the_run() -> None:
         bound.introduce(2, "north")
 
 
-class RegisteredGrid(LocalGrid):
-    """Tells of its nodes what a SuperLink tells: when each was registered, and when it was activated."""
-
-    ahead_s = 60.0
-
-    def get_nodes(self) -> Iterable[NodeInfo]:
-        registered = datetime(2026, 1, 1, tzinfo=UTC)
-        activated = registered + timedelta(seconds=self.ahead_s)
-        times = registered.isoformat(), activated.isoformat()
-        return [NodeInfo(node_id=n, registered_at=times[0], last_activated_at=times[1]) for n in self.answers]
-
-
-@pytest.mark.parametrize(("ahead_s", "taken"), [(60.0, False), (0.002, True)], ids=["authenticated", "open"])
-def test_where_nodes_authenticate_a_name_is_the_first_nodes(ahead_s: float, taken: bool) -> None:
-    grid = RegisteredGrid()
-    grid.ahead_s = ahead_s
+@pytest.mark.parametrize("bind_names", [False, True])
+def test_a_name_is_the_first_nodes_where_names_are_bound(bind_names: bool) -> None:
+    grid = LocalGrid()
     grid.add(1, {"partition-id": 0}, client(growing))
-    scenario = fs.preset("tiny", FAST)
-    strategy = ScheduledFedAvg(scenario, classes=CLASSES, wait_s=0.0, max_report_age=0, give_up_after=None)
+    strategy = ScheduledFedAvg(
+        fs.preset("tiny", FAST),
+        classes=CLASSES,
+        wait_s=0.0,
+        max_report_age=0,
+        give_up_after=None,
+        bind_names=bind_names,
+    )
     list(strategy.configure_train(1, model(), ConfigRecord(), grid))
     grid.answers[1] = lambda context, message: None  # misses one query
     grid.add(2, {"partition-id": 0}, client(growing))
     list(strategy.configure_train(2, model(), ConfigRecord(), grid))
-    assert strategy.deployment.directory.device(2) == (0 if taken else None)
+    assert strategy.deployment.directory.device(2) == (None if bind_names else 0)
 
 
 @pytest.mark.parametrize(
@@ -118,4 +106,4 @@ def test_where_nodes_authenticate_a_name_is_the_first_nodes(ahead_s: float, take
 )
 def test_bad_names_are_refused(names: Any, reason: str) -> None:
     with pytest.raises(FeelstreamError, match=reason):
-        NameRules(names, 2)
+        Directory(names, 2)

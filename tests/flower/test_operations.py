@@ -33,7 +33,7 @@ def test_a_server_waits_for_the_lock_of_the_one_before(tmp_path: Path, monkeypat
         held.enter_context(sole_writer(usable_directory(tmp_path / "run")))
         with pytest.raises(BusyError):
             strategy(out=tmp_path / "run", wait_s=0.0).start(grid_of(client(growing)), model(), num_rounds=1)
-        monkeypatch.setattr("feelstream.flower.rounds.sleep", lambda seconds: held.close())
+        monkeypatch.setattr("feelstream.flower.play.sleep", lambda seconds: held.close())
         strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
     assert fs.verify(tmp_path / "run").ok
 

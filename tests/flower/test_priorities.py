@@ -12,7 +12,7 @@ from flwr.app import Context, Message, MetricRecord, RecordDict
 import feelstream as fs
 from feelstream.flower import Device, LocalGrid
 from feelstream.flower.device import DeviceError
-from feelstream.flower.report import QUERY, SERVER
+from feelstream.flower.wire import QUERY, SERVER
 
 NAMES = ["north", "south", "east", "west"]
 

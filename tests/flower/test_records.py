@@ -15,8 +15,8 @@ from flwr.serverapp import strategy as flower
 
 import feelstream as fs
 from feelstream.flower import Device, Scheduled
+from feelstream.flower.fleet import DeploymentError
 from feelstream.flower.local_grid import Answer, LocalGrid
-from feelstream.flower.patience import DeploymentError
 
 Trained = Callable[[ArrayRecord], RecordDict]
 
@@ -130,8 +130,8 @@ def test_a_model_may_grow_where_updates_are_not_checked() -> None:
 @pytest.mark.parametrize("strategy", [flower.FedXgbBagging, flower.FedXgbCyclic])
 def test_updates_of_flowers_tree_strategies_are_not_checked(strategy: Any) -> None:
     scenario = fs.preset("tiny", FAST)
-    assert not Scheduled(strategy(), scenario, classes=CLASSES).settings.check_updates
-    assert Scheduled(flower.FedAvg(), scenario, classes=CLASSES).settings.check_updates
+    assert not Scheduled(strategy(), scenario, classes=CLASSES).inner.check_updates
+    assert Scheduled(flower.FedAvg(), scenario, classes=CLASSES).inner.check_updates
 
 
 @pytest.mark.parametrize("kind", ["Fixed", "Adaptive"])

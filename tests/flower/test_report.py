@@ -13,7 +13,7 @@ from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
 import feelstream as fs
 from feelstream.flower import DeviceReport, ReportError, Scheduler
-from feelstream.flower.report import REPORT, Bounds, device_name
+from feelstream.flower.wire import REPORT, Bounds, device_name
 
 CLASSES = 3
 GOOD = DeviceReport(np.array([5, 0, 2], np.int32), np.array([5, 0, 2], np.int32), f_hz=1e9, beta=1.0)
@@ -37,7 +37,8 @@ def content(**changes: Any) -> RecordDict:
 def test_a_report_survives_the_wire() -> None:
     whole = replace(GOOD, gain=0.5, t_cmp_s=1.0, e_cmp_j=2.0, t_tr_s=3.0, e_tr_j=4.0, losses=np.ones(3, np.float32))
     packed = RecordDict({REPORT: whole.to_record("pump 7")})
-    read = bounds().read(packed)
+    read, unusable = bounds().read(packed)
+    assert not unusable
     assert device_name(packed) == "pump 7"
     for field in ("f_hz", "beta", "gain", "t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"):
         assert getattr(read, field) == getattr(whole, field)
@@ -50,7 +51,7 @@ def test_a_report_survives_the_wire() -> None:
     [
         ({"stored_labels": [5, 0]}, "a list of 3 counts"),
         ({"stored_labels": 7}, "a list of 3 counts"),
-        ({"stored_labels": None}, "a list of 3 counts"),
+        ({"stored_labels": None}, "stored-labels is missing"),
         ({"stored_labels": [5, -1, 2]}, "not a count of samples"),
         ({"stored_labels": [5.0, 0.0, 2.0]}, "not a count of samples"),
         ({"stored_labels": [2**40, 0, 2]}, "not a count of samples"),
@@ -95,7 +96,7 @@ def test_a_full_buffer_holds_no_more() -> None:
 
 
 def test_fresh_counts_are_needed_where_samples_are_deleted() -> None:
-    assert bounds().read(content(fresh_labels=None)).fresh_labels is None
+    assert bounds().read(content(fresh_labels=None))[0].fresh_labels is None
     with pytest.raises(ReportError, match="fresh-labels is missing"):
         bounds("data.buffer.kind=fifo").read(content(fresh_labels=None))
 

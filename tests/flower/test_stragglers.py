@@ -18,9 +18,8 @@ from flwr.serverapp.strategy import FedMedian, Krum
 
 import feelstream as fs
 from feelstream.flower import Scheduled, ScheduledFedAvg
-from feelstream.flower.exchange import Waited
+from feelstream.flower.exchange import Calls, Waited
 from feelstream.flower.local_grid import LocalGrid
-from feelstream.flower.stragglers import Stragglers
 
 
 class SlowGrid(LocalGrid):
@@ -84,15 +83,20 @@ def test_the_time_limit_follows_what_devices_take(clock: Clock, caplog: pytest.L
 
 
 def test_a_limit_that_was_too_short_grows_again() -> None:
-    known = Stragglers(1, 60.0, adaptive=True)
+    known = Calls(1, 60.0, adaptive=True)
+
+    def learn(t: int, waited: Waited) -> None:
+        known.limit_s = known.timeout_s([0])
+        known.learn(t, waited, {7: 0})
+
     for t in range(1, 10):
-        known.waited(t, Waited(seconds={7: 2.0}), {7: 0}, known.timeout_s([0]))
+        learn(t, Waited(seconds={7: 2.0}))
     short = known.timeout_s([0])
     assert 2.0 < short < 10.0
     for t in range(10, 20):
-        known.waited(t, Waited(unanswered={f"m{t}": 7}), {7: 0}, known.timeout_s([0]))
+        learn(t, Waited(unanswered={f"m{t}": 7}))
     assert known.timeout_s([0]) > 4 * short
-    known.waited(20, Waited(unanswered={"m20": 7}, enough=True), {7: 0}, 60.0)  # it was not waited for
+    learn(20, Waited(unanswered={"m20": 7}, enough=True))  # it was not waited for
     assert known.busy == [0]
 
 
@@ -110,9 +114,9 @@ def test_late_updates_are_averaged_only_if_they_may_be(late: Any, clock: Clock, 
 
 def test_what_cannot_be_is_refused() -> None:
     for options, reason in (
-        ({"first": 0}, "first must lie between 1 and policy.size = 2"),
-        ({"first": 3}, "first must lie between 1 and policy.size = 2"),
-        ({"late": "maybe"}, "late must be 'waste' or 'use'"),
+        ({"first": 0}, "first: must be at least 1, not 0"),
+        ({"first": 3}, "first: must lie between 1 and policy.size = 2"),
+        ({"late": "maybe"}, "late: must be 'waste' or 'use', not 'maybe'"),
     ):
         with pytest.raises(fs.FeelstreamError, match=reason):
             ScheduledFedAvg(scenario(2), classes=CLASSES, **options)  # pyright: ignore[reportArgumentType]

@@ -30,7 +30,7 @@ import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
 from feelstream.flower import ScheduledFedAvg
 from feelstream.flower.local_grid import Answer, LocalGrid
-from feelstream.flower.report import QUERY, REPORT
+from feelstream.flower.wire import QUERY, REPORT
 from feelstream.policies import POLICIES
 from feelstream.run.files import write_atomically
 
@@ -255,7 +255,7 @@ def test_a_server_killed_while_it_writes_its_last_files_loses_nothing(
     answers, out = [client(growing), client(lambda t: [0, t, 3 * t], 3.0)], tmp_path / "run"
     once = strategy().start(grid_of(*answers), model(), num_rounds=3)
     with monkeypatch.context() as patched:
-        for module in ("feelstream.run.files", "feelstream.flower.rounds"):
+        for module in ("feelstream.run.files", "feelstream.flower.play"):
             patched.setattr(f"{module}.write_atomically", write)
         with pytest.raises(PulledPlugError):
             strategy(out=out).start(grid_of(*answers), model(), num_rounds=3)

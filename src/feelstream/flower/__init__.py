@@ -18,8 +18,12 @@ del _flwr
 
 from feelstream.flower.device import Device  # noqa: E402
 from feelstream.flower.local_grid import LocalGrid  # noqa: E402
-from feelstream.flower.report import DeviceReport, ReportError  # noqa: E402
 from feelstream.flower.scheduler import Scheduler  # noqa: E402
+from feelstream.flower.settings import Devices, Measuring, Trust, Waiting  # noqa: E402
 from feelstream.flower.strategy import Scheduled, ScheduledFedAvg  # noqa: E402
+from feelstream.flower.wire import DeviceReport, ReportError  # noqa: E402
 
-__all__ = ["Device", "DeviceReport", "LocalGrid", "ReportError", "Scheduled", "ScheduledFedAvg", "Scheduler"]
+__all__ = [
+    "Device", "DeviceReport", "Devices", "LocalGrid", "Measuring", "ReportError", "Scheduled", "ScheduledFedAvg",
+    "Scheduler", "Trust", "Waiting",
+]  # fmt: skip

@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
@@ -29,8 +30,7 @@ from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError, sentence
 from feelstream.flower import meters
-from feelstream.flower.noise import NoisyCounts
-from feelstream.flower.report import MODS, MOST_LETTERS, REPORT, SERVER, DeviceReport
+from feelstream.flower.wire import MODS, MOST_LETTERS, REPORT, SERVER, DeviceReport
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 STATE = "feelstream"
@@ -38,6 +38,39 @@ STATE = "feelstream"
 
 class DeviceError(FeelstreamError):
     """The helper cannot work with what the app or the server gave it."""
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """A device's counts as the server receives them, so that they tell of its labels without telling of any one sample.
+
+    The server learns a device's counts only through what was added since the last report. Each addition a of m counts
+    is released as a + Lap(1/ε)^m: one sample changes one count by one, so every release is ε-differentially private,
+    and since each sample is in one addition only, so are all of a run's releases together. The running sum of the
+    releases, rounded and kept from falling, is post-processing. Only buffers that delete nothing can be reported so.
+
+    Reference: C. Dwork, F. McSherry, K. Nissim, A. Smith, "Calibrating Noise to Sensitivity in Private Data Analysis",
+    TCC 2006.
+
+    covered: int64 (m,), true counts covered so far; total: float64 (m,), the sum of all noisy additions;
+    released: int64 (m,), what the server has received.
+    """
+
+    covered: NDArray[np.int64]
+    total: NDArray[np.float64]
+    released: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, classes: int) -> NoisyCounts:
+        return cls(np.zeros(classes, np.int64), np.zeros(classes), np.zeros(classes, np.int64))
+
+    def tell(self, counts: NDArray[np.int64], epsilon: float, rng: np.random.Generator) -> NoisyCounts:
+        """The state after telling of what was added up to `counts`; unchanged where nothing may be new.
+
+        Noise is added whether or not a label has grown, or its absence would tell.
+        """
+        total = self.total + (counts - self.covered) + rng.laplace(0.0, 1.0 / epsilon, len(counts))
+        return NoisyCounts(counts, total, np.maximum(self.released, np.rint(total).astype(np.int64)))
 
 
 class Device:

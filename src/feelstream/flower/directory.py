@@ -1,37 +1,77 @@
-"""Who is who: devices by their stable names, whatever node ids Flower gives them this time."""
+"""Who is who: which device names a run admits, and which node is which device, whatever ids Flower gives them.
+
+    names=None                          "0" to "K−1", which are Flower's partition-ids
+    names=["north", "south"]            exactly these
+    names="sensor-*"                    whoever's name fits the pattern, in the order of joining, up to K devices
+    names={"north": 1234, "south": 0}   these, "north" only for the node that is registered as 1234
+    names={"north": {"node": 1234, "priority": 2}}    the same, and the importance of its data counts twice
+    names=Path("devices.toml")          the same table in a file, which is read again when it changes
+
+With Flower's node authentication a node id belongs to one public key (`flwr supernode register` prints it), so a name
+that is given a node id is bound to that key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from feelstream.arrays import Nested
-from feelstream.flower.names import NameRules
-from feelstream.flower.report import ReportError
+from feelstream.arrays import Flags, Nested
+from feelstream.errors import FeelstreamError
+from feelstream.flower.settings import Names
+from feelstream.flower.wire import PRIORITIES, ReportError
+
+SHOWN = 20  # names that a sentence lists
+
+
+class UnknownNameError(ReportError):
+    """A name that is not one of this run's."""
 
 
 class Directory:
     """Devices are numbered in the order of their names; each has the node by which it was last reached."""
 
-    def __init__(self, rules: NameRules, bind_names: bool | None = False) -> None:
-        """bind_names: the first node that uses a name keeps it for the whole run, even while it is silent.
-
-        None: not known yet, since no node has connected.
-        """
-        self.rules, self.bind_names = rules, bind_names
-        self.names = list(rules.listed)
-        self._number = {name: number for number, name in enumerate(self.names)}
+    def __init__(self, names: Names, devices: int, bind_names: bool = False) -> None:
+        """bind_names: the first node that uses a name keeps it for the whole run, even while it is silent."""
+        self.devices, self.bind_names = devices, bind_names
+        self.pattern = names if isinstance(names, str) else None
+        self._file: Path | None = None
+        self._changed_ns = 0
+        self.owners: dict[str, int] = {}  # the only nodes that may use these names
+        self.priorities: dict[str, float] = {}  # what the table says of devices' priorities
+        self.names: list[str] = []  # in the order of the devices, as far as they are known
+        self._number: dict[str, int] = {}  # by name
         self._device_of: dict[int, int] = {}  # by node id
         self._node_of: dict[int, int] = {}  # by device
         self._here: frozenset[int] = frozenset()
+        if isinstance(names, Path):
+            self._file = names
+            self._read_file()
+        elif isinstance(names, Mapping):
+            self._take(names, "names")
+        elif not isinstance(names, str):
+            for name in map(str, range(devices)) if names is None else names:
+                self._add(name)
+            if len(self._number) != len(self.names):
+                raise FeelstreamError("device names must all be different")
+        # A list is complete from the start; a table in a file, or a pattern, may be filled later.
+        if self.pattern is None and self._file is None and len(self.names) != devices:
+            raise FeelstreamError(f"names must list system.devices = {devices} names, not {len(self.names)}")
+
+    @property
+    def wanted(self) -> str:
+        """The names of this run, in words."""
+        return f"fit '{self.pattern}'" if self.pattern else f"are {shortened(self.names)}"
 
     def update(self, nodes: Iterable[int]) -> list[int]:
         """These nodes are connected now; returned in ascending order, since Flower's order means nothing."""
-        self.rules.refresh()
-        for name in self.rules.listed[len(self.names) :] if self.rules.pattern is None else ():
-            self._add(name)
+        if self._file is not None:
+            self._read_file()
         self._here = frozenset(nodes)
         return sorted(self._here)
 
@@ -52,9 +92,9 @@ class Directory:
     def name(self, device: int | None) -> str:
         return "?" if device is None else self.names[device]
 
-    def connected(self) -> NDArray[np.bool_]:
+    def connected(self) -> Flags:
         """(K,) which devices have a connected node."""
-        mask = np.zeros(self.rules.devices, bool)
+        mask = np.zeros(self.devices, bool)
         mask[[device for device, node in self._node_of.items() if node in self._here]] = True
         return mask
 
@@ -65,16 +105,16 @@ class Directory:
         device which comes back need not wait until Flower has given its old node up.
         """
         device = self._number.get(name)
-        if device is None and not self.rules.admits(name):
+        if device is None and not (self.pattern and fnmatchcase(name, self.pattern)):
             raise UnknownNameError(f"there is no device '{name[:40]}' in this run")
         before = self._device_of.get(node)
         if before is not None and before != device:
             raise ReportError(f"it called itself '{self.names[before]}' before and '{name[:40]}' now")
-        if self.rules.owner(name) not in (None, node):
+        if self.owners.get(name) not in (None, node):
             raise ReportError(f"'{name[:40]}' is bound to another node")
         if device is None:
-            if len(self.names) == self.rules.devices:
-                raise ReportError(f"all {self.rules.devices} devices of this run have joined")
+            if len(self.names) == self.devices:
+                raise ReportError(f"all {self.devices} devices of this run have joined")
             device = self._add(name)
         holder = self._node_of.get(device, node)
         if holder != node:
@@ -91,6 +131,31 @@ class Directory:
         self.names.append(name)
         return self._number[name]
 
+    def _read_file(self) -> None:
+        """Read the file again if it has changed; names may be added to it, and none is taken away."""
+        assert self._file is not None
+        try:
+            changed_ns = self._file.stat().st_mtime_ns
+            if changed_ns == self._changed_ns:
+                return
+            table = tomllib.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+            raise FeelstreamError(f"the names in {self._file} cannot be read: {problem}") from problem
+        self._take(table, str(self._file))
+        self._changed_ns = changed_ns
+
+    def _take(self, table: Mapping[str, Any], where: str) -> None:
+        entries = {name: _entry(name, given, where) for name, given in table.items()}
+        if len(table) > self.devices:
+            raise FeelstreamError(f"{where} lists {len(table)} names, and system.devices = {self.devices}")
+        missing = next((name for name in self.names if name not in table), None)
+        if missing is not None:
+            raise FeelstreamError(f"{where} no longer lists '{missing}', and a run keeps its devices")
+        for name in [name for name in table if name not in self._number]:
+            self._add(name)
+        self.owners = {name: entry["node"] for name, entry in entries.items() if entry["node"]}
+        self.priorities = {name: float(entry["priority"]) for name, entry in entries.items() if "priority" in entry}
+
     def snapshot(self) -> Nested:
         return {
             "nodes": np.array(list(self._device_of), np.uint64),
@@ -105,5 +170,23 @@ class Directory:
         self._node_of = {device: node for node, device in self._device_of.items()}
 
 
-class UnknownNameError(ReportError):
-    """A name that is not one of this run's."""
+def _entry(name: str, given: Any, where: str) -> dict[str, Any]:
+    """What a table says of one device, checked: its node id, and what more is stated."""
+    entry = {"node": 0, **given} if isinstance(given, Mapping) else {"node": given}
+    stranger = next((key for key in entry if key not in ("node", "priority")), None)
+    if stranger is not None:
+        raise FeelstreamError(f"{where}: '{name}' may state node and priority, not {stranger!r:.40}")
+    node, priority = entry["node"], entry.get("priority", 1.0)
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < 2**64:
+        raise FeelstreamError(f"{where}: '{name}' must be given a node id, or 0 for any node, not {node!r:.40}")
+    low, high = PRIORITIES
+    if isinstance(priority, bool) or not isinstance(priority, int | float) or not low <= priority <= high:
+        raise FeelstreamError(
+            f"{where}: the priority of '{name}' must be above 0 and at most {high:g}, not {priority!r:.40}"
+        )
+    return entry
+
+
+def shortened(names: list[str]) -> str:
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown or "nobody"

@@ -1,4 +1,7 @@
-"""What local training takes of each device, learned from what it measures; time and energy have an estimate each.
+"""What devices measure: it is charged in place of the model's figures, and the next rounds are planned by it.
+
+A device that measures nothing is planned and charged by the scenario's model, times what the others measure against it.
+Time and energy of local training have an estimate each:
 
     y = ln(reading / what the scenario's model says)                  of each turn that a device measured
     S ← γ S + y,  W ← γ W + 1                                        γ = 0.9
@@ -13,21 +16,46 @@ use.
 
 One glitch changes nothing. A reading farther from x than 3·√(σ² + ν²) only waits; if the next one agrees with it,
 within 3·√2·ν, both count and all from before is forgotten, and if not it is dropped.
+
+Nor must one reading, wrong by orders of magnitude, fill a queue for ever. With r = reading / the energy of the round by
+the scenario's model, r_k the lower median of device k's last five, and r̄ that of the other devices' r_j (1 where none
+has any), a reading is charged up to
+
+    LEAP · max(1, r̄, min(r_k, LEAP · max(1, r̄)))    times the model's, LEAP = 10.
+
+A glitch is cut to ten times what is usual, a device that does use more is charged in full after its first turn, and one
+that always exaggerates is charged a hundred times what the others use at most.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
 import numpy as np
+from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Nested, Reals
+from feelstream.arrays import Flags, Ids, Nested, Reals
+from feelstream.columns import MEASURED
+from feelstream.flower.settings import Measuring
+from feelstream.flower.wire import DeviceReport
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
+from feelstream.policies.base import Decision, Observation
 
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 FORGETTING = 0.9  # γ
 NOISE, SPREAD = 0.3, float(np.log(10.0))  # ν, ν₀: of a reading about the estimate, of devices about the model
 GATE = 3.0
 LEAST = 1e-12  # times the model: a reading of 0 counts as this
 STALE = 32  # rounds
 SHORTEST = 1e-6  # of a round that computing is planned to take
+WINDOW, LEAP = 5, 10.0
+FAR_OFF = 3.0  # times the model, or a third of it
+ENERGIES = ("e_cmp_j", "e_tr_j")  # of what devices measure; each reading counts up to a limit
+Replies = Mapping[int, DeviceReport]
+Pairs = dict[int, tuple[float, float]]  # by device: what it read, and what the model says
 
 
 class Estimate:
@@ -74,33 +102,214 @@ class Estimate:
             setattr(self, name, state[name].copy())
 
 
+class Readings:
+    """The last energies that every device read, relative to the model, by the name of the figure."""
+
+    def __init__(self, devices: int, names: tuple[str, ...]) -> None:
+        self._ratios = {name: np.full((devices, WINDOW), np.nan) for name in names}
+
+    def charged(self, name: str, device: int, reading: float, modelled: float) -> float:
+        """What counts of a reading, in its unit; all of it where the model has no figure."""
+        if modelled <= 0:
+            return reading
+        usual = _lower_median(self._ratios[name])
+        own = float(usual[device])
+        usual[device] = np.nan
+        others = max(1.0, np.nan_to_num(float(_lower_median(usual[None, :])[0]), nan=1.0))
+        most = LEAP * max(others, min(np.nan_to_num(own, nan=1.0), LEAP * others))
+        return min(reading, most * modelled)
+
+    def add(self, name: str, ratios: Mapping[int, float]) -> None:
+        """Remember what devices read this round, relative to the model."""
+        table = self._ratios[name]
+        for device, ratio in ratios.items():
+            table[device] = [*table[device, 1:], ratio]
+
+    def snapshot(self) -> Nested:
+        return {name: table.copy() for name, table in self._ratios.items()}
+
+    def restore(self, state: Nested) -> None:
+        self._ratios = {name: state[name].copy() for name in self._ratios}
+
+
+def _lower_median(values: Reals) -> NDArray[np.float64]:
+    """Of each row, the lower one of two in the middle; NaN is no value, and the median of none."""
+    ordered = np.sort(values, axis=1)  # NaN comes last
+    number = np.count_nonzero(~np.isnan(values), axis=1)
+    return ordered[np.arange(len(values)), np.maximum(number - 1, 0) // 2]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A round by what was measured; arrays of (scheduled,)."""
+
+    observation: Observation
+    schedule: Ids
+    trained_hz: Reals  # the chosen frequency, unless the device says that it was not held
+    modelled_j: Reals  # by the scenario, not by what was learned since: all ratios must be of one kind
+    transmission: Transmission  # with measurements in place of the model's figures
+    read: Mapping[str, Reals]  # readings that count, by figure; NaN where there is none
+
+    @property
+    def flags(self) -> dict[str, Flags]:
+        """(K,) which figures of which devices are measured, as columns of the trace."""
+        columns = {f"{name}_measured": np.zeros(len(self.observation.f_hz), bool) for name in MEASURED}
+        for name, values in self.read.items():
+            columns[f"{name}_measured"][self.schedule] = ~np.isnan(values)
+        return columns
+
+    def pairs(self, name: str, modelled: Reals) -> Pairs:
+        """The readings of a figure beside what the model says, where it says anything."""
+        found = zip(self.schedule.tolist(), self.read[name].tolist(), modelled.tolist(), strict=True)
+        return {device: (reading, model) for device, reading, model in found if reading == reading and model > 0}
+
+
 class Estimates:
-    """Time and energy of local training."""
+    """What was measured of all devices so far, and what follows from it."""
 
-    def __init__(self, devices: int) -> None:
-        self.time, self.energy = Estimate(devices), Estimate(devices)
-        self.tried = np.zeros(devices, bool)  # who has had a turn
+    def __init__(self, system: System, measuring: Measuring) -> None:
+        """system: the scenario's model."""
+        self.system, self.measured, self.plans = system, measuring.fields, measuring.plans
+        self.time, self.energy = Estimate(system.devices), Estimate(system.devices)
+        self.tried = np.zeros(system.devices, bool)  # who has had a turn
+        self.readings = Readings(system.devices, ENERGIES)
+        self._model_judged = False  # whether the first measurements were compared with the model
 
-    def planned(self, round: int, system: System, f_hz: Reals, able: Flags, n: int) -> tuple[Reals, Reals]:
-        """(K,) the factors on the model's time and energy that a round is planned with.
+    def planned(self, round: int, system: System, f_hz: Reals, able: Flags, n: int) -> System:
+        """What a round is planned with; n: how many devices share the band at least, if any does.
 
         A device whose estimate leaves it too late to be one of n is planned by the model if it has measured nothing for
         STALE rounds, if its last reading waits for another, or if otherwise nobody of the able could be scheduled: or
         else its estimate would stay for ever.
         """
-        modelled_s, sending_s = system.cycles / f_hz, system.surrogate_time_s(n)
-        factor = np.maximum(np.exp(self.time.expected()[0]), np.minimum(SHORTEST * system.round_s / modelled_s, 1.0))
-        late = factor * modelled_s + sending_s > system.time_s
+        if self.plans == "model":
+            return system
+        modelled_s, sending_s = self.system.cycles / f_hz, self.system.surrogate_time_s(n)
+        shortest = np.minimum(SHORTEST * self.system.round_s / modelled_s, 1.0)
+        factor = np.maximum(np.exp(self.time.expected()[0]), shortest)
+        late = factor * modelled_s + sending_s > self.system.time_s
         again = late & ((round - self.time.read_round > STALE) | ~np.isnan(self.time.waiting))
         if not (able & (~late | again)).any():
             again = late
         energy = np.exp(self.energy.expected()[0])
-        return np.where(again, 1.0, factor), np.where(self.tried, energy, np.minimum(energy, 1.0))
+        energy = np.where(self.tried, energy, np.minimum(energy, 1.0))
+        return system.learned(np.where(again, 1.0, factor), energy)
+
+    def charge(self, observation: Observation, decision: Decision, modelled: Transmission, replies: Replies) -> Turns:
+        """The round with devices' own measurements in place of the model's figures."""
+        schedule = decision.schedule
+        trained_hz = observation.f_hz[schedule]
+        if decision.f_hz is not None:
+            own = [int(k) in replies and replies[int(k)].held_f_hz is False for k in schedule]
+            trained_hz = np.where(own, trained_hz, decision.f_hz)
+        modelled_j = self.system.compute_energy_j(trained_hz, schedule) + modelled.e_tr_j
+        read, columns = {}, {}
+        for name in MEASURED:
+            told = [getattr(replies.get(int(device)), name, None) for device in schedule]
+            values = np.array([np.nan if value is None else value for value in told], np.float64)
+            counts = ~np.isnan(values) if name in self.measured else np.zeros(len(schedule), bool)
+            if name in ("t_tr_s", "e_tr_j"):
+                counts &= modelled.sent
+            read[name] = np.where(counts, values, np.nan)
+            charged = values.copy()
+            for row in np.flatnonzero(counts) if name in ENERGIES else ():
+                charged[row] = self.readings.charged(name, int(schedule[row]), values[row], modelled_j[row])
+            columns[name] = np.where(counts, charged, getattr(modelled, name))
+        return Turns(observation, schedule, trained_hz, modelled_j, replace(modelled, **columns), read)
+
+    def take(self, turns: Turns, anyone: bool) -> dict[str, NDArray]:
+        """Learn from a round; what it was planned with, and by what, as columns of the trace.
+
+        anyone: whether any device replied at all.
+        """
+        t, schedule = turns.observation.round, turns.schedule
+        for name in ENERGIES:
+            pairs = turns.pairs(name, turns.modelled_j)
+            for device, reading, charged in zip(
+                schedule.tolist(), turns.read[name].tolist(), getattr(turns.transmission, name).tolist(), strict=True
+            ):
+                if charged < reading:
+                    log.warning(
+                        "round %d: device %d reports %s = %.4g J, far above what it and the others use; "
+                        "%.4g J are charged",
+                        *(t, device, name.replace("_", "-"), reading, charged),
+                    )
+            self.readings.add(name, {device: reading / model for device, (reading, model) in pairs.items()})
+        seconds = turns.pairs("t_cmp_s", self.system.cycles[schedule] / turns.trained_hz)
+        joules = turns.pairs("e_cmp_j", self.system.compute_energy_j(turns.trained_hz, schedule))
+        if anyone and not self._model_judged:
+            self._model_judged = True
+            self._judge(t, seconds, joules)
+            self._judge_budgets(t, schedule, joules)
+        if self.plans == "model":
+            return {}
+        observation, devices = turns.observation, self.system.devices
+        e_cmp_read_j = np.full(devices, np.nan)
+        e_cmp_read_j[list(joules)] = [reading for reading, _ in joules.values()]
+        columns = {
+            "t_cmp_prior_s": self.system.cycles / observation.f_hz,
+            "t_cmp_planned_s": np.array(observation.compute_time_s),
+            "t_cmp_spread": self.time.expected()[1],
+            "e_cmp_prior_j": self.system.compute_energy_j(observation.f_hz),
+            "e_cmp_planned_j": np.array(observation.compute_energy_j),
+            "e_cmp_spread": self.energy.expected()[1],
+            "e_cmp_read_j": e_cmp_read_j,
+            "trained_hz": turns.trained_hz,
+        }
+        self.time.add(t, seconds)
+        self.energy.add(t, joules)
+        self.tried[schedule] = True
+        return columns
+
+    def _judge(self, t: int, seconds: Pairs, joules: Pairs) -> None:
+        """Warn, once, where the model is far from what is measured, or nothing is."""
+        if "e_cmp_j" in self.measured and not joules:
+            log.warning(
+                "round %d: no device measures its energy, so that the scenario's model is charged: give Device a "
+                "meter, or node-config power-w",
+                t,
+            )
+        followed = (
+            "rounds are planned by what is measured from now on" if self.plans == "measured" else "plans go by it"
+        )
+        for pairs, what, fields in (
+            (joules, "energy", "cpu.cycles and cpu.power_coefficient, or a profile"),
+            (seconds, "time", "cpu.cycles and cpu.frequency_hz"),
+        ):
+            middle = _middle([reading / modelled for reading, modelled in pairs.values()], 1.0)
+            if not 1 / FAR_OFF <= middle <= FAR_OFF:
+                log.warning(
+                    "round %d: devices measure %.3g times the %s of the scenario's model (%s); %s",
+                    *(t, middle, what, fields, followed),
+                )
+
+    def _judge_budgets(self, t: int, schedule: Ids, joules: Pairs) -> None:
+        """Warn, once, where budgets are of another order than what devices measure: the queues then decide all."""
+        granted_j = float(np.sum(self.system.energy_budget_j)) / len(schedule)
+        turn_j = _middle([reading for reading, _ in joules.values()], 0.0)
+        if turn_j > FAR_OFF * granted_j > 0:
+            log.warning(
+                "round %d: a turn takes %.3g J, and the budgets grant %.3g J for each of the %d turns of a round "
+                "(system.energy_budget_j is per device and round): policies with energy queues go by energy alone",
+                *(t, turn_j, granted_j, len(schedule)),
+            )
 
     def snapshot(self) -> Nested:
-        return {"time": self.time.snapshot(), "energy": self.energy.snapshot(), "tried": self.tried.copy()}
+        return {
+            "time": self.time.snapshot(),
+            "energy": self.energy.snapshot(),
+            "tried": self.tried.copy(),
+            "readings": self.readings.snapshot(),
+        }
 
     def restore(self, state: Nested) -> None:
         self.time.restore(state["time"])
         self.energy.restore(state["energy"])
         self.tried = state["tried"].copy()
+        self.readings.restore(state["readings"])
+        self._model_judged = True
+
+
+def _middle(values: list[float], otherwise: float) -> float:
+    """The lower median, or something else where there is no value."""
+    return sorted(values)[(len(values) - 1) // 2] if values else otherwise

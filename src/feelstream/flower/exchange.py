@@ -1,52 +1,58 @@
-"""Messages out, replies back, until all or enough have come or the time is up."""
+"""Messages out, replies back: until all or enough have come or the time is up, and what becomes of those that are late.
+
+How long each device takes to reply, by the server's clock, is learned as the time of training is (estimates.py), with
+the deadline as what is expected at first. A round waits for the slowest of its devices by that, and three standard
+deviations more, never longer than the deadline; a device that has not replied by then counts as one that took
+twice as long. None of this is in the trace, which holds no wall-clock time: the log has it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from time import monotonic, sleep
 
+import numpy as np
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from feelstream.arrays import Nested
+from feelstream.flower.estimates import GATE, NOISE, Estimate
+
 # Flower's own loop looks every 3 s, which a short round would feel; one that lasts need not be looked at so often.
 FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0
+KEPT = 3  # rounds for which a reply that is too late is still looked for
 
 
 @dataclass
 class Waited:
-    """How an exchange went, filled in while it does."""
+    """What came of an exchange."""
 
+    replies: dict[int, Message] = field(default_factory=dict)  # by the node that sent them
     seconds: dict[int, float] = field(default_factory=dict)  # by node: after which time it replied
     unanswered: dict[str, int] = field(default_factory=dict)  # messages without a reply, and their nodes
     enough: bool = False  # whether it ended because as many had replied as were wanted
 
 
 def exchange(
-    grid: Grid,
-    messages: Iterable[Message],
-    timeout_s: float,
-    enough: float = 1.0,
-    first: int | None = None,
-    waited: Waited | None = None,
-) -> dict[int, Message]:
-    """The replies that came within the time, by the node that sent them.
+    grid: Grid, messages: Iterable[Message], timeout_s: float, enough: float = 1.0, first: int | None = None
+) -> Waited:
+    """The replies that came within the time.
 
     enough: once this share has answered, the others have as long again as those took, and no longer.
     first: once so many have answered without an error, nobody else is waited for; replies in excess are left out.
     Unlike Flower's own loop it does not wait for a message that could not be handed over in the first place.
     """
-    messages = list(messages)
+    messages, waited = list(messages), Waited()
     if not messages:
-        return {}
+        return waited
     begin = monotonic()
     end = begin + timeout_s
     waiting = {number for number in grid.push_messages(messages) if number}
     wanted = ceil(enough * len(waiting))
     node_of = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
-    replies: dict[int, Message] = {}
-    waited = waited or Waited()
+    replies = waited.replies
     while waiting:
         short = len(replies) < wanted
         for reply in grid.pull_messages(waiting):
@@ -65,4 +71,79 @@ def exchange(
             break
         sleep(min(max(0.1 * (now - begin), FIRST_POLL_S), LAST_POLL_S, end - now))
     waited.unanswered = {number: node_of[number] for number in sorted(waiting)}
-    return replies
+    return waited
+
+
+@dataclass(frozen=True)
+class LateReply:
+    """A reply to a call of an earlier round."""
+
+    device: int
+    age: int  # rounds
+    message: Message
+
+
+class Calls:
+    """Calls for training: how long to wait for whom, and the calls that nobody has answered yet."""
+
+    def __init__(self, devices: int, deadline_s: float, adaptive: bool, first: int | None = None) -> None:
+        self.deadline_s, self.adaptive, self.first = deadline_s, adaptive, first
+        self.response = Estimate(devices)
+        self.pending: dict[str, tuple[int, int]] = {}  # by message: device and round
+        self.forget()
+
+    def forget(self) -> None:
+        """A round begins, of which nothing is known yet."""
+        self.cut: frozenset[int] = frozenset()  # devices that were not waited for, as enough others had replied
+        self.late: list[LateReply] = []  # to calls of earlier rounds, that have come since the last one
+        self.limit_s = self.deadline_s
+
+    def send(self, t: int, grid: Grid, messages: Sequence[Message], device_of: Mapping[int, int]) -> list[Message]:
+        """The replies to these calls, in the time that is left for them; device_of: by node."""
+        self.limit_s = self.timeout_s([device_of[message.metadata.dst_node_id] for message in messages])
+        waited = exchange(grid, messages, self.limit_s, first=self.first)
+        self.late = self._late(t, grid)
+        if waited.enough:
+            self.cut = frozenset(device_of[node] for node in waited.unanswered.values())
+        self.learn(t, waited, device_of)
+        return list(waited.replies.values())
+
+    def timeout_s(self, called: Sequence[int]) -> float:
+        """How long to wait for these devices."""
+        if not self.adaptive or not called:
+            return self.deadline_s
+        expected, sd = self.response.expected()
+        latest = np.exp((expected + GATE * np.hypot(sd, NOISE))[list(called)]).max()
+        return float(min(self.deadline_s, self.deadline_s * latest))
+
+    def learn(self, t: int, waited: Waited, device_of: Mapping[int, int]) -> None:
+        """Who replied after how long, and who has not yet."""
+        took = {device_of[node]: seconds for node, seconds in waited.seconds.items()}
+        if not waited.enough:  # or else they were not waited for
+            took |= {device_of[node]: min(2 * self.limit_s, self.deadline_s) for node in waited.unanswered.values()}
+        self.response.add(t, {device: (seconds, self.deadline_s) for device, seconds in took.items()})
+        self.pending |= {number: (device_of[node], t) for number, node in waited.unanswered.items()}
+
+    def _late(self, t: int, grid: Grid) -> list[LateReply]:
+        """Replies to calls of earlier rounds that have come since; calls that are too old are forgotten."""
+        self.pending = {number: call for number, call in self.pending.items() if t - call[1] <= KEPT}
+        if not self.pending:
+            return []
+        found = []
+        for reply in grid.pull_messages(list(self.pending)):
+            number = reply.metadata.reply_to_message_id
+            if not reply.has_error() and number in self.pending:
+                device, asked = self.pending.pop(number)
+                found.append(LateReply(device, t - asked, reply))
+        return sorted(found, key=lambda each: (each.device, -each.age))
+
+    @property
+    def busy(self) -> list[int]:
+        """Devices that still work for an earlier round."""
+        return sorted({device for device, _ in self.pending.values()})
+
+    def snapshot(self) -> Nested:
+        return self.response.snapshot()
+
+    def restore(self, state: Nested) -> None:
+        self.response.restore(state)

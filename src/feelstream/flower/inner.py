@@ -15,15 +15,23 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import FedAvg, Strategy
+from flwr.serverapp.strategy import FedAvg, FedXgbBagging, FedXgbCyclic, Strategy
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
-from feelstream.flower.records import OWN_MODELS, wants_one_of_each
-from feelstream.flower.report import ReportError
-from feelstream.flower.updates import Model, as_floats, as_model, needs_floats, read_model, write_model
+from feelstream.flower.wire import (
+    Model,
+    ReportError,
+    as_floats,
+    as_model,
+    needs_floats,
+    read_model,
+    wants_one_of_each,
+    write_model,
+)
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+OWN_MODELS = (FedXgbBagging, FedXgbCyclic)  # whose updates need not look like the model
 
 
 class Inner:
@@ -37,7 +45,15 @@ class Inner:
         if self._largest("fraction_train", 1.0) == 0:
             raise FeelstreamError("the inner strategy has fraction_train=0, so it would train nobody")
         self.settings = [{"name": type(s).__name__, **_settings(s)} for s in self._chain()]  # as they were at first
-        self._asked: tuple[int, Model] = (0, {})  # the last round for which it was asked for messages, and its model
+        self._asked = 0  # the last round for which it was asked for messages
+        self._record: ArrayRecord | None = None  # the model as it was last read or written, in both forms
+        self._model: Model = {}
+
+    def model(self, arrays: ArrayRecord) -> Model:
+        """The arrays in a record, which are read once."""
+        if arrays is not self._record:
+            self._record, self._model = arrays, read_model(arrays)
+        return self._model
 
     @property
     def one_of_each(self) -> bool:
@@ -60,8 +76,7 @@ class Inner:
         """What it would send to each of these nodes. A node that it would not write to gets what the first one gets."""
         if not nodes:
             return []
-        model = read_model(arrays)
-        self._asked = t, model
+        self._asked, model = t, self.model(arrays)
         shown = write_model(as_floats(model)) if self._converts(model) else arrays
         # It may insist on more nodes than were chosen; the same ones again satisfy it.
         at_least = int(max(self._largest("min_available_nodes", 1), self._largest("min_train_nodes", 1), len(nodes)))
@@ -78,10 +93,9 @@ class Inner:
 
     def aggregate(self, t: int, replies: Sequence[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """The model that it makes of these updates, None where it stays as it was, and its metrics."""
-        asked, model = self._asked
-        if asked != t:  # nobody was scheduled, so it has not heard of this round
+        if self._asked != t:  # nobody was scheduled, so it has not heard of this round
             return None, None
-        updates = list(replies)
+        updates, model = list(replies), self._model
         if self._converts(model):
             for update in updates:
                 key = next(key for key, found in update.content.array_records.items() if found.keys() == model.keys())
@@ -91,10 +105,14 @@ class Inner:
         if found is None or not self.check_updates:
             return found, metrics
         try:
-            return write_model(as_model(found, model)), metrics
+            values = as_model(found, model)
         except ReportError as problem:
             log.error("round %d: the model stays as it was: %s", t, problem)
             return None, metrics
+        if any((found[name].dtype, tuple(found[name].shape)) != (str(v.dtype), v.shape) for name, v in values.items()):
+            found = write_model(values)
+        self._record, self._model = found, values
+        return found, metrics
 
     def _converts(self, model: Model) -> bool:
         return self.check_updates and needs_floats(model)

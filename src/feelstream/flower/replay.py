@@ -8,10 +8,11 @@ such clients must therefore do exactly what the simulator does; it is how the de
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context, Message, MessageType, MetricRecord
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
@@ -20,9 +21,8 @@ from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.errors import ScenarioError
 from feelstream.flower.device import Device
-from feelstream.flower.faults import with_fault
-from feelstream.flower.report import SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
+from feelstream.flower.wire import REPORT, SERVER
 from feelstream.learning.contract import Learner
 from feelstream.learning.server import FedAvg
 from feelstream.loop.world import World
@@ -140,9 +140,21 @@ def serve(strategy: ScheduledFedAvg, grid: Grid, learner: Learner | None) -> The
         found = learner.evaluate(from_record(arrays))
         return MetricRecord({"accuracy": found.accuracy, "loss": found.loss})
 
-    theta = learner.init(strategy.settings.seed) if learner else np.zeros(0, np.float32)
+    theta = learner.init(strategy.options.seed) if learner else np.zeros(0, np.float32)
     result = strategy.start(grid, to_record(theta), evaluate_fn=evaluate if learner else None)
     return from_record(result.arrays)
+
+
+def with_fault(context: Context, message: Message, reply: Message) -> Message:
+    """`--node-config "fault='slow'"` trains late (`slow-s` seconds), `"fault='garbage'"` reports nonsense."""
+    fault, trains = context.node_config.get("fault"), message.metadata.message_type == MessageType.TRAIN
+    if fault == "slow" and trains:
+        time.sleep(float(context.node_config.get("slow-s", 60)))
+    if fault == "garbage":
+        name = reply.content.config_records[REPORT]["name"]
+        nonsense = ConfigRecord({"name": name, "stored-labels": [-1.0], "f-hz": float("nan")})
+        return Message(RecordDict({**reply.content, REPORT: nonsense}), reply_to=message)
+    return reply
 
 
 server_app = ServerApp()

@@ -20,19 +20,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested
-from feelstream.columns import MEASURED
+from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.errors import ScenarioError
-from feelstream.flower.measurements import Measurements, Plans
-from feelstream.flower.report import Bounds, DeviceReport
+from feelstream.flower.estimates import Estimates, Replies, Turns
+from feelstream.flower.settings import Measuring
+from feelstream.flower.wire import Bounds, DeviceReport
 from feelstream.guard import broken
 from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
-from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Decision, Observation
 from feelstream.scenario import Scenario
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+_STATE = (
+    "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta", "stated_priority",
+    "first_labels",
+)  # fmt: skip
 
 
 class Scheduler:
@@ -44,46 +47,18 @@ class Scheduler:
         classes: int,
         seed: int = 0,
         max_report_age: int = 5,
-        measured: Iterable[str] = MEASURED,
         passes: bool = True,
-        plans: Plans = "measured",
+        measuring: Measuring | None = None,
     ) -> None:
-        """max_report_age: rounds for which a report is good enough to schedule by; 0: only this round's.
-
-        passes: where no device has ever received more data, all of it counts as fresh again once it was all used.
-        measured: which of a device's own measurements count; the rest is taken from the scenario's model.
-        plans: whether rounds are planned by what devices have measured so far, or by the scenario's model alone.
-        """
+        """As in settings.py; measuring: which measurements count, and whether rounds are planned by them."""
+        _refuse_what_no_server_knows(scenario)
         self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
-        self.measured = tuple(measured)
-        # The server must know by itself what is fresh.
-        self.passes = passes and scenario.data.fresh == "since_use" and Bounds.of(scenario, classes).never_deletes
-        self.system = scenario.known_system(classes)
+        self.system, self.policy = scenario.known_system(classes), scenario.policy
         self.bounds = Bounds.of(scenario, classes)
-        self.policy = scenario.policy
-        if ORACLE_GAIN in self.policy.needs:
-            raise ScenarioError(f"policy.gain: '{self.policy.plugin_name()}' asks for gains that no server can know")
-        of = self.system
-        if not scenario.costs.rule.of_settings:
-            raise ScenarioError(
-                "costs.rule.kind: must be settings in a deployment, where devices measure what they spend"
-            )
-        if of.downloads or of.limits_power or of.away_s.any() or of.cycles_per_sample or of.block_bits:
-            raise ScenarioError(
-                "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
-                "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
-            )
-        if scenario.data.features.reported:
-            raise ScenarioError(
-                "data.features.kind: must be labels, without noise, in a deployment; other features are for simulations"
-            )
-        if self.policy.probes:
-            raise ScenarioError(
-                f"policy.name: '{self.policy.plugin_name()}' asks devices for {', '.join(sorted(self.policy.probes))} "
-                "before it schedules, which a deployment cannot; it runs in simulations only"
-            )
-        self.round = 0
-        devices = self.system.devices
+        # The server must know by itself what is fresh.
+        self.passes = passes and self.bounds.since_use and self.bounds.never_deletes
+        self.estimates = Estimates(self.system, measuring or Measuring())
+        self.round, devices = 0, self.system.devices
         learn_reliability = scenario.system.reliability == "learned"
         self.server = ServerState.first(self.policy, self.system, seed, learn_reliability)
         self.used_round = np.zeros(devices, np.int64)  # t̂_k, 0: never used
@@ -96,7 +71,6 @@ class Scheduler:
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self.stated_priority = np.ones(devices)  # comes on top of the scenario's
-        self.measurements = Measurements(self.system, self.measured, plans)
         self._excluded = np.zeros(devices, bool)
         self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
@@ -113,28 +87,37 @@ class Scheduler:
         return np.where(self.report_round > 0, self.round - self.report_round, -1).astype(np.int32)
 
     @property
-    def unknown(self) -> NDArray[np.bool_]:
+    def unknown(self) -> Flags:
         """(K,) who has to be asked before scheduling: no report yet, or one that is too old."""
         age = self.report_age
         return (age < 0) | (age > self.max_report_age)
 
+    @property
+    def stored(self) -> Ids:
+        """(K,) samples that each device holds, as far as it is known."""
+        return self.stored_labels.sum(axis=1, dtype=np.int64)
+
     def usual_samples(self, device: int) -> float:
         """What a device would store by now at the lower median of the known devices' samples per round."""
-        since = self.used_round if self.scenario.data.buffer.empties_on_use else np.zeros_like(self.used_round)
+        since = self.used_round if self.bounds.empties_on_use else np.zeros_like(self.used_round)
         rounds = np.maximum(self.round - since, 1)
-        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
-        rate = np.sort((np.maximum(stored, 1) / rounds)[self.report_round > 0])
+        rate = np.sort((np.maximum(self.stored, 1) / rounds)[self.report_round > 0])
         return float(rate[(len(rate) - 1) // 2] * rounds[device])
 
     def check(self, device: int, report: DeviceReport) -> DeviceReport:
         """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
         age = int(self.round - self.report_round[device]) if self.report_round[device] else -1
-        known = self._last_report(device) if age >= 0 else None
+        known = None
+        if age >= 0:
+            labels = self.stored_labels[device], self.fresh_labels[device]
+            known = DeviceReport(*labels, float(self.f_hz[device]), float(self.beta[device]))
         return self.bounds.completed(report, known, age, self.used_labels[device])
 
     def accept(self, device: int, report: DeviceReport) -> None:
         """Store a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
-        report = self.check(device, report)
+        self._store(device, self.check(device, report))
+
+    def _store(self, device: int, report: DeviceReport) -> None:
         assert report.fresh_labels is not None
         if not self.report_round[device]:
             self.first_labels[device] = report.stored_labels
@@ -144,7 +127,7 @@ class Scheduler:
         self.stated_priority[device] = 1.0 if report.priority is None else report.priority
 
     def keep_out(self, devices: Iterable[int]) -> None:
-        """Schedule none of these in this round: they still work for an earlier one."""
+        """Schedule none of these in this round."""
         self._excluded[list(devices)] = True
 
     def exclude(self, device: int, reason: str) -> None:
@@ -154,20 +137,26 @@ class Scheduler:
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
-        if self.passes and self._all_is_used(connected):
-            log.info(
-                "round %d: all data was used and no device has received more: a new pass over it begins", self.round
-            )
-            self.used_labels[:] = 0
-            self.fresh_labels = self.stored_labels.copy()
-        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
-        able = self._able(connected)
+        able = available(self.system, self.stored) & connected & ~self.unknown & ~self._excluded
+        reliability, system = self.server.reliability, self.system
+        if self.passes and self.used_labels.any() and (self.stored_labels == self.first_labels).all():
+            in_time = able & (system.cycles / self.f_hz < system.round_s)  # the others never get a turn
+            ready = in_time if reliability is None else reliability.ready(in_time, self.round)
+            if ready.any() and not self.fresh_labels[ready].any():
+                log.info(
+                    "round %d: all data was used and no device has received more: a new pass over it begins", self.round
+                )
+                self.used_labels[:] = 0
+                self.fresh_labels = self.stored_labels.copy()
+        if not (self.stated_priority == 1.0).all():
+            system = replace(system, priority=system.priority * self.stated_priority)
+        ready = able if reliability is None else reliability.ready(able, self.round)
         observation = Observation(
-            system=self._system_now(able),
+            system=self.estimates.planned(self.round, system, self.f_hz, ready, self.policy.smallest_plan),
             round=self.round,
             f_hz=self.f_hz.copy(),
             beta=self.beta.copy(),
-            stored=stored,
+            stored=self.stored,
             fresh=self.fresh_labels.sum(axis=1, dtype=np.int64),
             fresh_features=self.fresh_labels.copy(),
             used_features=self.used_labels.sum(axis=0, dtype=np.int64),
@@ -180,34 +169,6 @@ class Scheduler:
         self._open = observation, decision, self.report_age
         return decision.schedule
 
-    def _all_is_used(self, connected: NDArray[np.bool_]) -> bool:
-        """Whether data is static, and none that could be scheduled now is fresh, which would leave no importance."""
-        if not self.used_labels.any() or (self.stored_labels != self.first_labels).any():
-            return False
-        able = self._able(connected)
-        able &= self.system.cycles / self.f_hz < self.system.round_s  # the others never get a turn
-        ready = self._ready(able)
-        return bool(ready.any()) and not self.fresh_labels[ready].any()
-
-    def _able(self, connected: Flags) -> Flags:
-        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
-        return available(self.system, stored) & connected & ~self.unknown & ~self._excluded
-
-    def _ready(self, able: Flags) -> Flags:
-        return able if self.server.reliability is None else self.server.reliability.ready(able, self.round)
-
-    def _system_now(self, able: Flags) -> System:
-        """What the round is planned with: priorities as stated, computing as measured."""
-        system = self.system
-        if not (self.stated_priority == 1.0).all():
-            system = replace(system, priority=self.system.priority * self.stated_priority)
-        return self.measurements.planned(self.round, system, self.f_hz, self._ready(able), self.policy.smallest_plan)
-
-    @property
-    def open(self) -> bool:
-        """Whether a round was scheduled and not settled yet."""
-        return self._open is not None
-
     def chosen_f_hz(self, device: int) -> float | None:
         """The frequency at which the policy wants a scheduled device to train; None: its own."""
         if self._open is None or self._open[1].f_hz is None:
@@ -215,8 +176,8 @@ class Scheduler:
         decision = self._open[1]
         return float(decision.f_hz[np.flatnonzero(decision.schedule == device)[0]])  # pyright: ignore[reportOptionalSubscript]
 
-    def settle(self, replies: Mapping[int, DeviceReport], cut: Collection[int] | None = None) -> RoundRecord:
-        """Close the round. replies: reports that came with scheduled devices' updates, in time, and passed `check`.
+    def settle(self, replies: Replies, cut: Collection[int] | None = None) -> RoundRecord:
+        """Close the round. replies: reports that came with scheduled devices' updates, in time.
 
         A scheduled device that did not reply is one whose channel was dead: it has computed, and sends nothing.
         cut: those that were not waited for, as enough others had replied; None where everyone always is.
@@ -224,57 +185,51 @@ class Scheduler:
         assert self._open is not None, "schedule comes before settle"
         observation, decision, report_age = self._open
         schedule = decision.schedule
-        gain = observation.beta.copy()
-        for device in schedule:
-            gain[device] = _gain(replies.get(int(device)))
-        while True:
-            modelled = self._modelled(observation, decision, gain[schedule], replies)
-            transmission, flags = self.measurements.in_place_of(modelled, observation, decision, replies)
-            late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
-            if not late.any():
-                break
-            log.warning(
-                "round %d: these devices took longer than system.round_s: %s",
-                self.round,
-                schedule[late].tolist(),
-            )
-            gain[schedule[late]] = 0.0
-        learned = self.measurements.take(observation, decision, modelled, flags, replies)
-        if (transmission.sent & (gain[schedule] == 0)).any():
+        # One that was checked before, as it came, has its fresh counts.
+        replies = {k: self.check(k, each) if each.fresh_labels is None else each for k, each in replies.items()}
+        turns, gain = self._turns(observation, decision, replies)
+        learned = self.estimates.take(turns, anyone=bool(replies))
+        sent = turns.transmission.sent
+        if (sent & (gain[schedule] == 0)).any():
             raise broken(self.policy, "let a device transmit that did not reply")
+        cuts = None if cut is None else np.isin(schedule, list(cut))
         self.server, record = settle(
-            self.policy,
-            self.server,
-            observation,
-            decision,
-            transmission,
-            gain=gain,
-            used_features=self.used_labels.copy(),
-            losses=self._losses(schedule, replies),
-            cut=None if cut is None else np.isin(schedule, list(cut)),
-        )
+            self.policy, self.server, observation, decision, turns.transmission,
+            gain=gain, used_features=self.used_labels.copy(), losses=self._losses(schedule, replies), cut=cuts,
+        )  # fmt: skip
         for device, report in replies.items():
-            self.accept(device, report)
-        self._use(schedule[transmission.sent])
+            self._store(device, report)
+        self._use(schedule[sent])
         self._open = None
         stated = {"report_age": report_age, "priority": np.array(observation.priority)}
-        if cut is not None:
-            flags |= {"cut": np.isin(schedule, list(cut))}
-        return replace(record, more={**record.more, **stated, **flags, **learned})
+        more = {**record.more, **stated, **turns.flags, **({} if cuts is None else {"cut": cuts}), **learned}
+        return replace(record, more=more)
 
-    def _modelled(
-        self,
-        observation: Observation,
-        decision: Decision,
-        gain: NDArray[np.float64],
-        replies: Mapping[int, DeviceReport],
-    ) -> Transmission:
+    def _turns(self, observation: Observation, decision: Decision, replies: Replies) -> tuple[Turns, Reals]:
+        """What the round came to, and the gains (K,): 0 for a device that did not reply, or took too long."""
+        schedule, gain = decision.schedule, observation.beta.copy()
+        for device in map(int, schedule):  # β where a device has no radio to measure
+            found = replies.get(device)
+            gain[device] = 0.0 if found is None else found.beta if found.gain is None else found.gain
+        while True:
+            modelled = self._modelled(observation, decision, gain[schedule], replies)
+            turns = self.estimates.charge(observation, decision, modelled, replies)
+            made = turns.transmission
+            late = made.sent & (made.t_cmp_s + made.t_tr_s > self.system.round_s * (1 + 1e-9))
+            if not late.any():
+                return turns, gain
+            log.warning(
+                "round %d: these devices took longer than system.round_s: %s", self.round, schedule[late].tolist()
+            )
+            gain[schedule[late]] = 0.0
+
+    def _modelled(self, observation: Observation, decision: Decision, gain: Reals, replies: Replies) -> Transmission:
         """What the policy makes of the round. One that shares out what is left of it receives how long computing took.
 
         Without a reply that is c/f; with gain 0 it no longer matters. The modelled energy is that of the frequency
         which the time amounts to, within what the device can do.
         """
-        if not self.policy.fills_round or "t_cmp_s" not in self.measured:
+        if not self.policy.fills_round or "t_cmp_s" not in self.estimates.measured:
             return transmit(self.policy, observation, decision, gain)
         schedule, system = decision.schedule, observation.system
         planned_hz = observation.f_hz[schedule] if decision.f_hz is None else decision.f_hz
@@ -299,10 +254,9 @@ class Scheduler:
         """These devices' data is used up to this round: what they hold now is their part of X."""
         self.used_labels[devices] = self.stored_labels[devices]
         self.used_round[devices] = self.round
-        emptied = self.scenario.data.buffer.empties_on_use
-        if emptied:
+        if self.bounds.empties_on_use:
             self.stored_labels[devices] = 0
-        if emptied or self.bounds.since_use:
+        if self.bounds.empties_on_use or self.bounds.since_use:
             self.fresh_labels[devices] = 0
 
     def _losses(self, schedule: Ids, replies: Mapping[int, DeviceReport]) -> NDArray[np.float32] | None:
@@ -318,31 +272,38 @@ class Scheduler:
             table[row, : len(losses)] = losses
         return table.reshape(len(schedule), steps, batch) if length == steps * batch else table[:, None, :]
 
-    def _last_report(self, device: int) -> DeviceReport:
-        return DeviceReport(
-            self.stored_labels[device], self.fresh_labels[device], float(self.f_hz[device]), float(self.beta[device])
-        )
-
-    _SAVED = (
-        "round", "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta",
-        "stated_priority", "first_labels",
-    )  # fmt: skip
-
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on after the last settled round."""
-        own = {name: np.array(getattr(self, name)) for name in self._SAVED}
-        return own | {"server": self.server.snapshot(), "measurements": self.measurements.snapshot()}
+        own = {name: getattr(self, name).copy() for name in _STATE}
+        server, estimates = self.server.snapshot(), self.estimates.snapshot()
+        return own | {"round": np.array(self.round), "server": server, "estimates": estimates}
 
     def restore(self, state: Nested) -> None:
-        for name in self._SAVED:
+        for name in _STATE:
             setattr(self, name, state[name].copy())
         self.round = int(state["round"])
         self.server = ServerState.restored(state["server"])
-        self.measurements.restore(state["measurements"])
+        self.estimates.restore(state["estimates"])
 
 
-def _gain(reply: DeviceReport | None) -> float:
-    """|g_k|² as found after training, β_k where a device has no radio to measure, 0 where no reply came in time."""
-    if reply is None:
-        return 0.0
-    return reply.beta if reply.gain is None else reply.gain
+def _refuse_what_no_server_knows(scenario: Scenario) -> None:
+    """ScenarioError where policy or costs ask for what a deployment cannot tell before it schedules."""
+    policy, of = scenario.policy, scenario.known_system(classes=1)
+    if ORACLE_GAIN in policy.needs:
+        raise ScenarioError(f"policy.gain: '{policy.plugin_name()}' asks for gains that no server can know")
+    if not scenario.costs.rule.of_settings:
+        raise ScenarioError("costs.rule.kind: must be settings in a deployment, where devices measure what they spend")
+    if of.downloads or of.limits_power or of.away_s.any() or of.cycles_per_sample or of.block_bits:
+        raise ScenarioError(
+            "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
+            "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
+        )
+    if scenario.data.features.reported:
+        raise ScenarioError(
+            "data.features.kind: must be labels, without noise, in a deployment; other features are for simulations"
+        )
+    if policy.probes:
+        raise ScenarioError(
+            f"policy.name: '{policy.plugin_name()}' asks devices for {', '.join(sorted(policy.probes))} "
+            "before it schedules, which a deployment cannot; it runs in simulations only"
+        )

@@ -1,35 +1,143 @@
-"""How a deployment deals with its nodes."""
+"""All that a deployment may be told beside its scenario, in four objects:
+
+    Scheduled(inner, scenario, waiting=Waiting(first=8, late="use"), trust=Trust(max_examples=500))
+
+A single setting may also be given by its own name, which is the same: Scheduled(inner, scenario, first=8, late="use").
+run.json stores all of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SkipValidation, ValidationError
 
 from feelstream.columns import MEASURED
-from feelstream.flower.measurements import Plans
-from feelstream.flower.names import Names
+from feelstream.errors import FeelstreamError
+from feelstream.plugins import Count, NonNegative, Positive, Settings, near_or_all
+from feelstream.scenario.fields import explain
+from feelstream.scenario.sections import Share
+
+Names = Sequence[str] | Mapping[str, int | Mapping[str, float]] | Path | str | None
+Source = Literal["measured", "model"]
+WholeNumber = Annotated[int, Field(strict=True, ge=0)]
 
 
-@dataclass(frozen=True)
-class DeploymentSettings:
-    """How a deployment deals with its nodes; `Scheduled` explains each."""
+class Devices(Settings):
+    """Who the devices are, and what they hold.
 
-    classes: int = 10
-    seed: int = 0
-    deadline_s: float = 60.0
-    query_timeout_s: float = 30.0
-    wait_s: float = 120.0
-    max_report_age: int = 5
-    enough_reports: float = 0.9
-    names: Names = None
-    bind_names: bool | None = None
-    give_up_after: int | None = 5
-    max_examples: float | Literal["auto"] | None = "auto"
-    max_priority: float = 1.0
+    Attributes:
+        classes: Length of the label counts that devices report.
+        names: The devices' names, a pattern for them, a table or a file (directory.py); by default "0", "1", …, which
+            are Flower's partition-ids.
+        bind_names: Whether the node that uses a name first keeps it for the run. Set it where nodes authenticate, in
+            which case a node that is started again has the id that it had; without, it comes back as another node and
+            must get its name again. A name to which a table gives a node id is bound in any case.
+        passes: Where data is static, count all of it as fresh again once it was all used (a pass over it); otherwise
+            every device has importance 0 from then on.
+        max_report_age: Rounds for which a report is good enough; older ones are asked for. 0: ask everyone each round.
+        max_priority: The most that a node may state as its own priority; by default it can only lower it.
+    """
+
+    classes: Count = 10
+    names: Annotated[Any, SkipValidation] = None  # of the type Names
+    bind_names: bool = False
     passes: bool = True
-    check_updates: bool = True  # that they look like the model
-    measured: tuple[str, ...] = MEASURED
-    plans: Plans = "measured"
-    first: int | None = None
+    max_report_age: WholeNumber = 5
+    max_priority: Positive = 1.0
+
+
+class Waiting(Settings):
+    """How long a round waits, and for whom.
+
+    Attributes:
+        deadline_s: Wall-clock time for a training reply; system.round_s unless clock is "model".
+        query_timeout_s: Wall-clock time for a report.
+        enough_reports: Once this share of the asked have answered, the others get as long again.
+        first: A round ends with the first so many updates of the scheduled; the others are charged, not waited for.
+        adaptive_timeout: Wait as long as the scheduled devices have taken before, and some more, at most deadline_s.
+        late: "use": updates that come up to three rounds late are averaged with the next ones, at 1/(1 + rounds) of
+            their weight, where the inner strategy is a FedAvg or has accepts_late = True; "waste": they are not.
+        min_available_nodes: Begin when so many nodes are connected,
+        wait_s: or after so many seconds; the very first reports may take as long, since clients may have to start.
+        give_up_after: Rounds in a row without any training after which the run ends with an error, once every device
+            that can be scheduled has failed; a run that has trained nobody by its last round is one too. None: never.
+    """
+
+    deadline_s: Positive | None = None
+    query_timeout_s: Positive = 30.0
+    enough_reports: Share = 0.9
+    first: Count | None = None
     adaptive_timeout: bool = False
     late: Literal["waste", "use"] = "waste"
+    min_available_nodes: Count = 1
+    wait_s: NonNegative = 120.0
+    give_up_after: Count | None = 5
+
+
+class Trust(Settings):
+    """How far devices are believed.
+
+    Attributes:
+        max_examples: The most samples any device may claim for its weight; None: what it stores; "auto": ten times what
+            it would store if it received as much as the median device.
+        check_updates: Refuse updates that do not look like the model, or are not finite. None: do, except for
+            FedXgbBagging and FedXgbCyclic. Turn it off for strategies whose model grows or whose updates are parts.
+    """
+
+    max_examples: NonNegative | Literal["auto"] | None = "auto"
+    check_updates: bool | None = None
+
+
+class Measuring(Settings):
+    """What counts of what devices measure.
+
+    Attributes:
+        clock: "measured": the times that devices measure count against system.round_s; "model": the scenario's.
+        energy: "measured": the energy that devices measure is charged; "model": the scenario's.
+        plans: "measured": time and energy of training are planned as devices have measured them so far, by an estimate
+            that begins with the scenario's model; "model": by that alone.
+    """
+
+    clock: Source = "measured"
+    energy: Source = "measured"
+    plans: Source = "measured"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Which of a device's own figures count."""
+        return tuple(name for name in MEASURED if {"t": self.clock, "e": self.energy}[name[0]] == "measured")
+
+
+class Options(Settings):
+    """The four of one deployment, and the seed of its policy."""
+
+    seed: int = 0
+    devices: Devices = Devices()
+    waiting: Waiting = Waiting()
+    trust: Trust = Trust()
+    measuring: Measuring = Measuring()
+
+    @classmethod
+    def of(cls, seed: int, groups: Mapping[str, Settings | None], single: Mapping[str, Any]) -> Self:
+        """From the objects that were given, and settings by their own names, which count above them."""
+        table: dict[str, Any] = {"seed": seed}
+        for name, given in groups.items():
+            table[name] = {} if given is None else {field: getattr(given, field) for field in given.model_fields_set}
+        for name, value in single.items():
+            if name not in GROUP_OF:
+                raise FeelstreamError(f"there is no setting '{name}'; {near_or_all(name, list(GROUP_OF))}")
+            table[GROUP_OF[name]][name] = value
+        try:
+            return cls.model_validate(table)
+        except ValidationError as problem:
+            raise FeelstreamError(explain(problem, model=cls)) from problem
+
+
+GROUP_OF = {
+    name: group
+    for group, kind in {"devices": Devices, "waiting": Waiting, "trust": Trust, "measuring": Measuring}.items()
+    for name in kind.model_fields
+}

@@ -11,26 +11,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any, Literal, get_args
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
-from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
-from feelstream.columns import MEASURED
 from feelstream.errors import FeelstreamError
 from feelstream.flower.app_files import from_app, own_table, run_directory, scenario_from_app
-from feelstream.flower.deployment import Deployment
 from feelstream.flower.inner import Inner
-from feelstream.flower.measurements import Plans
-from feelstream.flower.names import Names
-from feelstream.flower.patience import DeploymentError
-from feelstream.flower.rounds import Evaluate, Rounds, run_all
-from feelstream.flower.settings import DeploymentSettings
-from feelstream.flower.updates import read_model
+from feelstream.flower.play import Evaluate, Rounds, run_all
+from feelstream.flower.round import Deployment
+from feelstream.flower.settings import GROUP_OF, Devices, Measuring, Options, Trust, Waiting
 from feelstream.policies import Policy
 from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario
@@ -49,30 +43,15 @@ class Scheduled(Strategy):
         scenario: ScenarioLike,
         policy: Policy | str | None = None,
         *,
-        classes: int = 10,
         seed: int = 0,
         out: str | Path | None = None,
-        deadline_s: float | None = None,
-        clock: Literal["measured", "model"] = "measured",
-        energy: Literal["measured", "model"] = "measured",
-        plans: Plans = "measured",
-        first: int | None = None,
-        adaptive_timeout: bool = False,
-        late: Literal["waste", "use"] = "waste",
-        query_timeout_s: float = 30.0,
-        max_report_age: int = 5,
-        enough_reports: float = 0.9,
-        names: Names = None,
-        bind_names: bool | None = None,
-        max_examples: float | Literal["auto"] | None = "auto",
-        max_priority: float = 1.0,
-        check_updates: bool | None = None,
-        passes: bool = True,
-        give_up_after: int | None = 5,
-        min_available_nodes: int = 1,
-        wait_s: float = 120.0,
+        devices: Devices | None = None,
+        waiting: Waiting | None = None,
+        trust: Trust | None = None,
+        measuring: Measuring | None = None,
         about: Mapping[str, Any] | None = None,
         callbacks: Sequence[Callback] = (),
+        **settings: Any,
     ) -> None:
         """Describe the federation; the ServerApp then calls `start`, as with any strategy.
 
@@ -82,89 +61,43 @@ class Scheduled(Strategy):
             and what it leaves unset of the policy is what suits joules that nobody knows before: V = "auto" of
             lyapunov, price = "auto" of balanced.
         policy: a policy or its name, in place of the scenario's.
-        classes: length of the label counts that devices report.
+        seed: of the policy's random numbers.
         out: run directory; a server that is started again with the same one goes on where it stopped. Relative paths
             are meant from the app's directory, the one with its pyproject.toml, as are those of `scenario` and `names`;
             of an app that Flower has unpacked, from `runs/PUBLISHER.APP` in Flower's home. The log tells the path.
-        deadline_s: wall-clock time for a training reply; system.round_s unless clock="model".
-        clock: "measured": the times that devices measure count against system.round_s; "model": those of the scenario.
-        energy: "measured": the energy that devices measure is charged; "model": that of the scenario.
-        plans: "measured": time and energy of training are planned as devices have measured them so far, by an estimate
-            that begins with the scenario's model; "model": by that alone.
-        first: a round ends with the first so many updates of the scheduled; the others are charged and not waited for.
-        adaptive_timeout: wait as long as the scheduled devices have taken before, and some more, at most deadline_s.
-        late: "use": updates that come up to three rounds late are averaged with the next ones, at 1/(1 + rounds) of
-            their weight, where the inner strategy is a FedAvg or has accepts_late = True; "waste": they are not.
-        query_timeout_s: wall-clock time for a report; enough_reports: once this share of the asked have answered,
-            the others get as long again.
-        max_report_age: rounds for which a report is good enough; older ones are asked for. 0: ask everyone each round.
-        names: the devices' names, a pattern for them, or a file (names.py); default "0", "1", …: the partition-ids.
-        bind_names: the first node that uses a name keeps it for the run; None: where nodes authenticate, in which case
-            a node that is started again has the id that it had.
-        max_examples: the most samples any device may claim for its weight; None: what it stores; "auto": ten times
-            what it would store if it received as much as the median device.
-        max_priority: the most that a node may state as its own priority; by default it can only lower it.
-        check_updates: refuse updates that do not look like the model, or are not finite; off for FedXgbBagging and
-            FedXgbCyclic, and to be turned off for strategies whose model grows or whose updates are parts of it.
-        passes: where data is static, count all of it as fresh again once it was all used (a pass over it); otherwise
-            every device has importance 0 from then on.
-        give_up_after: rounds in a row without any training after which the run ends with an error, once every device
-            that can be scheduled has failed; a run that has trained nobody by its last round is one too. None: never.
-        min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds; the very first
-            reports may take as long, since clients may have to start first.
+        devices, waiting, trust, measuring: who the devices are, how long a round waits for them, how far they are
+            believed, and what counts of what they measure; settings.py documents each setting.
         about: more to note in run.json.
         callbacks: as in `simulate`: TensorBoard, MLflow, wandb, OpenMetrics or your own; on_end only with `out`.
+        settings: single ones of those four by their own names, such as classes=10 or late="use".
         """
-        self.inner = Inner(inner, check_updates)
+        groups = {"devices": devices, "waiting": waiting, "trust": trust, "measuring": measuring}
+        names = settings.get("names", devices.names if devices else None)
+        if isinstance(names, Path):
+            settings["names"] = from_app(names)
+        self.options = Options.of(seed, groups, settings)
+        self.inner = Inner(inner, self.options.trust.check_updates)
         self.scenario = _resolve(scenario, policy)
+        _check(self.options, self.scenario, self.inner)
         self.out = run_directory(out) if out is not None else None
-        self.callbacks = tuple(callbacks)
-        self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
-        self.settings = DeploymentSettings(
-            classes=classes,
-            seed=seed,
-            deadline_s=_deadline_s(self.scenario.system.round_s, deadline_s, clock),
-            query_timeout_s=query_timeout_s,
-            wait_s=wait_s,
-            max_report_age=max_report_age,
-            enough_reports=enough_reports,
-            names=from_app(names) if isinstance(names, Path) else names,
-            bind_names=bind_names,
-            give_up_after=give_up_after,
-            max_examples=max_examples,
-            max_priority=max_priority,
-            passes=passes,
-            check_updates=self.inner.check_updates,
-            plans=_one_of("plans", plans),
-            first=_first(first, self.scenario.policy.size),
-            adaptive_timeout=adaptive_timeout,
-            late=self._late(late),
-            measured=tuple(
-                name for name in MEASURED if {"t": clock, "e": _one_of("energy", energy)}[name[0]] == "measured"
-            ),
-        )  # fmt: skip
+        self.callbacks, self.about = tuple(callbacks), dict(about or {})
         self._running = False
         self._begin(self.scenario)
 
-    def _late(self, late: Any) -> Literal["waste", "use"]:
-        if late not in ("waste", "use"):
-            raise FeelstreamError(f"late must be 'waste' or 'use', not {late!r}")
-        if late == "use" and not self.inner.accepts_late:
-            name = type(self.inner.strategy).__name__
-            raise FeelstreamError(f"late='use': {name} does not say that it takes late updates (accepts_late = True)")
-        return late
-
     def _begin(self, scenario: Scenario) -> None:
         """Forget everything: no queues and no reports."""
-        self.deployment = Deployment(scenario, self.settings, self.inner.weight_key, self.inner.one_of_each)
+        inner = self.inner
+        self.deployment = Deployment(scenario, self.options, inner.weight_key, inner.one_of_each, inner.check_updates)
+        self._aggregated: tuple[int, ArrayRecord | None, MetricRecord | None] = (0, None, None)
 
     def summary(self) -> None:
         """Log the settings, ours and the inner strategy's."""
-        settings, system = self.settings, self.scenario.system
+        policy, who = self.scenario.policy, self.options.devices
         log.info("\t├──> Scheduling:")
-        policy = self.scenario.policy
-        log.info("\t│\t├── Policy: %s (%s), %d devices", policy.plugin_name(), policy, system.devices)
-        log.info("\t│\t├── Deadline: %g s; reports count for %d rounds", settings.deadline_s, settings.max_report_age)
+        log.info("\t│\t├── Policy: %s (%s), %d devices", policy.plugin_name(), policy, self.scenario.system.devices)
+        log.info("\t│\t├── Deadline: %g s; reports count for %d rounds", self.deployment.deadline_s, who.max_report_age)
+        bound = "the node that uses it first" if who.bind_names else "any node that uses it, unless a table binds it"
+        log.info("\t│\t├── A name belongs to %s (bind_names)", bound)
         log.info("\t│\t└── Run directory: %s", self.out or "none")
         self.inner.strategy.summary()
 
@@ -186,7 +119,11 @@ class Scheduled(Strategy):
         scenario = _with_rounds(self.scenario, num_rounds, evaluates=evaluate_fn is not None)
         self._begin(scenario)
         log.info("Starting %s strategy:", type(self).__name__)
-        log_strategy_start_info(scenario.system.rounds, initial_arrays, train_config, evaluate_config)
+        megabytes = sum(len(array.data) for array in initial_arrays.values()) / 2**20
+        log.info("\t├── Number of rounds: %d", scenario.system.rounds)
+        log.info("\t├── ArrayRecord (%.2f MB)", megabytes)
+        log.info("\t├── ConfigRecord (train): %s", dict(train_config or {}) or "(empty!)")
+        log.info("\t├── ConfigRecord (evaluate): %s", dict(evaluate_config or {}) or "(empty!)")
         self.summary()
         rounds = Rounds(
             self, self.deployment, self.inner, grid, initial_arrays,
@@ -207,33 +144,25 @@ class Scheduled(Strategy):
             raise FeelstreamError(
                 "a strategy around this one keeps no run directory; put it inside, as Scheduled(inner=…), or drop `out`"
             )
-        if not self.deployment.directory.connected().any():
-            self._wait(grid)
         nodes = self.deployment.begin(server_round, grid)
         contents = self.inner.contents(server_round, arrays, config, grid, nodes)
-        return self.deployment.calls_for_training(nodes, contents, read_model(arrays))
-
-    def _wait(self, grid: Grid) -> None:
-        end = monotonic() + self.wait_s
-        while (connected := len(list(grid.get_node_ids()))) < self.min_available_nodes and monotonic() < end:
-            sleep(0.2)
-        if not connected and self.settings.give_up_after is not None:
-            raise DeploymentError(f"no node has connected within {self.wait_s:g} s")
+        return self.deployment.messages(nodes, contents, self.inner.model(arrays))
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Let the inner strategy average the updates that count; (None, None) keeps the model.
 
-        Our own loop has settled the round by now; replies from a strategy around this one are settled here.
+        Asked twice by a strategy around this one, it gives the same answer again.
         """
-        if self.deployment.scheduler.open:
-            _, replies = self.deployment.settle(server_round, replies)
-        updates = list(replies)
-        arrays, metrics = self.inner.aggregate(server_round, updates)
-        if updates:
-            self.deployment.patience.aggregated(server_round, made=arrays is not None)
-        return arrays, metrics
+        if self.deployment.plays(server_round):
+            updates = self.deployment.close(replies)
+            arrays, metrics = self.inner.aggregate(server_round, updates)
+            if updates:
+                self.deployment.patience.aggregated(server_round, made=arrays is not None)
+            self._aggregated = server_round, arrays, metrics
+        t, arrays, metrics = self._aggregated
+        return (arrays, metrics) if t == server_round else (None, None)
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -254,7 +183,8 @@ class ScheduledFedAvg(Scheduled):
 
         Clients evaluate only if fraction_evaluate is given, and fraction_train is the policy's affair.
         """
-        own = {name: options.pop(name) for name in list(options) if name in OWN}
+        ours = {*signature(Scheduled).parameters, *GROUP_OF} - {"inner", "settings"}
+        own = {name: options.pop(name) for name in list(options) if name in ours}
         averaging = {"fraction_evaluate": 0.0, "min_train_nodes": 1, "min_available_nodes": 1} | options
         try:
             inner = FedAvg(**averaging)
@@ -264,33 +194,19 @@ class ScheduledFedAvg(Scheduled):
         super().__init__(inner, scenario, policy, **own)
 
 
-OWN = set(Scheduled.__init__.__annotations__) - {"inner", "scenario", "policy", "return"}
-
-
-def _one_of(name: str, given: Any) -> Plans:
-    if given not in ("measured", "model"):
-        raise FeelstreamError(f"{name} must be 'measured' or 'model', not {given!r}")
-    return given
-
-
-def _first(first: int | None, size: int) -> int | None:
-    if first is not None and not 1 <= first <= size:
-        raise FeelstreamError(f"first must lie between 1 and policy.size = {size}, not {first}")
-    return first
-
-
-def _deadline_s(round_s: float, deadline_s: float | None, clock: str) -> float:
-    _one_of("clock", clock)
-    if deadline_s is None:
-        return round_s
-    if clock == "measured" and deadline_s != round_s:
+def _check(options: Options, scenario: Scenario, inner: Inner) -> None:
+    """FeelstreamError where settings contradict the scenario, or what is inside."""
+    waiting, round_s, size = options.waiting, scenario.system.round_s, scenario.policy.size
+    if waiting.first is not None and waiting.first > size:
+        raise FeelstreamError(f"waiting.first: must lie between 1 and policy.size = {size}, not {waiting.first}")
+    if waiting.late == "use" and not inner.accepts_late:
+        name = type(inner.strategy).__name__
+        raise FeelstreamError(f"late='use': {name} does not say that it takes late updates (accepts_late = True)")
+    if waiting.deadline_s not in (None, round_s) and options.measuring.clock == "measured":
         raise FeelstreamError(
-            f"deadline_s = {deadline_s:g} and system.round_s = {round_s:g} must agree where times are measured: "
-            "omit deadline_s, set system.round_s, or choose clock='model'"
+            f"deadline_s = {waiting.deadline_s:g} and system.round_s = {round_s:g} must agree where times are "
+            "measured: omit deadline_s, set system.round_s, or choose clock='model'"
         )
-    if not deadline_s > 0:
-        raise FeelstreamError(f"deadline_s must be greater than 0, not {deadline_s:g}")
-    return deadline_s
 
 
 def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:

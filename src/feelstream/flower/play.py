@@ -1,4 +1,12 @@
-"""The rounds of a deployment: what Flower's own loop does and prints, in a run directory that survives a restart."""
+"""The rounds of a deployment: what Flower's own loop does and prints, in a run directory that survives a restart.
+
+Every round is a line of JSON for whatever reads logs, by the logger `flwr.feelstream.rounds`:
+
+{"round": 7, "at": "2026-01-31T12:00:00+00:00", "seconds": 12.5, "scheduled": ["north", "south"],
+ "transmitted": ["north"], "failed": {"south": "no reply within the deadline of 60 s"}, "not_waited_for": [],
+ "late": [], "timeout_s": 60.0, "energy_j": 3.25, "wasted_j": 1.5,
+ "queue_max_j": 0.5, "reliability_min": 0.5, "meters": {"RAPL": 2}}
+"""
 
 from __future__ import annotations
 
@@ -6,8 +14,11 @@ import io
 import json
 import logging
 import shlex
+import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
@@ -17,26 +28,27 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
-from numpy.typing import NDArray
 
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import BusyError, RunError
 from feelstream.evaluation import Measured
-from feelstream.flower.deployment import Deployment
-from feelstream.flower.exchange import Waited, exchange
+from feelstream.flower.exchange import exchange
 from feelstream.flower.inner import Inner
-from feelstream.flower.reopening import STATE, reopen
-from feelstream.flower.round_lines import lines, round_line
+from feelstream.flower.round import Deployment
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
 from feelstream.run.callbacks import Callback, tell
-from feelstream.run.files import read_arrays, sole_writer, write_arrays, write_atomically
-from feelstream.run.manifest import Manifest
-from feelstream.run.trace import Rows
+from feelstream.run.checkpoint import Checkpoint
+from feelstream.run.files import check_digest, read_arrays, sole_writer, write_arrays, write_atomically
+from feelstream.run.manifest import Manifest, check_same_run
+from feelstream.run.run import read_stored
+from feelstream.run.trace import Rows, Tables
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
+lines = logging.getLogger("flwr.feelstream.rounds")
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 MODEL = "model.npz"
+STATE = "state.npz"  # what a complete deployment keeps, so that it can go on
 ROUND_LOG, METERS = "rounds.jsonl", "meters.json"  # in `logs`
 POLL_S = 0.5
 HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
@@ -44,6 +56,8 @@ HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_
 
 class Rounds:
     """One run of a strategy's hooks on a grid: what `feelstream.run.checkpoint.Player` asks for."""
+
+    model = None  # the arrays of a federation have names and shapes of their own: `keep` stores them
 
     def __init__(
         self,
@@ -70,82 +84,80 @@ class Rounds:
         self._noted: dict[int, str] = {}  # meters, as they were last written there
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
 
-    @property
-    def model(self) -> None:
-        """The arrays of a federation have names and shapes of their own: `keep` stores them."""
-
     def step(self) -> RoundRecord:
-        t, hooks, result, begin = self.round + 1, self.hooks, self.result, perf_counter()
-        clock = begin
-        if t == 1:
-            self._evaluate_first()
+        t, hooks, result, deployment = self.round + 1, self.hooks, self.result, self.deployment
+        laps = [perf_counter()]
+        if t == 1 and self.evaluate_fn:
+            found = self.evaluate_fn(0, result.arrays)
+            log.info("Initial global evaluation results: %s", found)
+            if found is not None:
+                result.evaluate_metrics_serverapp[0] = found
         log.info("")
         log.info("[ROUND %s/%s]", t, self.scenario.system.rounds)
         messages = list(hooks.configure_train(t, result.arrays, self.train_config, self.grid))
-        clock = self._lap("schedule", clock)
-        deployment, waited = self.deployment, Waited()
-        device_of = {m.metadata.dst_node_id: self._device(m.metadata.dst_node_id) for m in messages}
-        timeout_s = deployment.stragglers.timeout_s(list(device_of.values()))
-        replies = exchange(self.grid, messages, timeout_s, first=deployment.settings.first, waited=waited)
-        clock = self._lap("train", clock)
-        late = deployment.stragglers.late(t, self.grid)
-        deployment.stragglers.waited(t, waited, device_of, timeout_s)
-        cut = waited.unanswered.values() if waited.enough else ()
-        record, updates = deployment.settle(t, replies.values(), cut)
-        if deployment.settings.late == "use":
-            updates += deployment.late_updates(t, late, updates)
-        arrays, metrics = hooks.aggregate_train(t, updates)
+        laps.append(perf_counter())
+        device_of = {node: deployment.device(node) for node in (m.metadata.dst_node_id for m in messages)}
+        replies = deployment.calls.send(t, self.grid, messages, device_of)
+        laps.append(perf_counter())
+        arrays, metrics = hooks.aggregate_train(t, replies)
+        deployment.close([])  # the hooks of a subclass may have dropped the replies
+        assert deployment.record is not None
         result.arrays = result.arrays if arrays is None else arrays
         if metrics is not None:
             log.info("\t└──> Aggregated MetricRecord: %s", metrics)
             result.train_metrics_clientapp[t] = metrics
-        clock = self._lap("settle", clock)
+        laps.append(perf_counter())
         self._evaluate_on_clients(t)
-        record = replace(record, measured=self._evaluate(t))
-        self._lap("evaluate", clock)
+        record = replace(deployment.record, measured=self._evaluate(t))
+        laps.append(perf_counter())
+        for phase, before, after in zip(self.timings, laps, laps[1:], strict=False):
+            self.timings[phase] += after - before
         self.round = t
-        line = round_line(record, deployment, perf_counter() - begin, timeout_s, [each.device for each in late])
-        lines.info("%s", line)
-        self._note(line)
+        self._note(self._line(record, laps[-1] - laps[0]))
         return record
+
+    def _line(self, record: RoundRecord, seconds: float) -> str:
+        """What the round was: when, how long, who and why not, what it cost. Energy is the sum over all devices."""
+        deployment, schedule, sent = self.deployment, record.decision.schedule, record.transmission.sent
+        name, failed, calls = deployment.directory.name, deployment.patience.failed, deployment.calls
+        reliability = record.observation.reliability
+        about = {
+            "round": record.observation.round,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(seconds, 3),
+            "scheduled": [name(k) for k in schedule.tolist()],
+            "transmitted": [name(k) for k in schedule[sent].tolist()],
+            "failed": {name(k): failed.get(k, "") for k in schedule[~sent].tolist() if k not in calls.cut},
+            "not_waited_for": [name(k) for k in sorted(calls.cut)],
+            "late": [name(each.device) for each in calls.late],
+            "timeout_s": round(calls.limit_s, 3),
+            "energy_j": float(record.energy_j.sum()),
+            "wasted_j": float(record.energy_j[schedule[~sent]].sum()),
+            "queue_max_j": float(record.queue_next_j.max()),
+            "reliability_min": 1.0 if reliability is None else float(reliability.min()),
+            "meters": dict(Counter(deployment.fleet.meters.values())),
+        }
+        return json.dumps(about, ensure_ascii=False)
 
     def _note(self, line: str) -> None:
         """Beside the run, and no part of it: what depends on the clock on the wall, and which meters are in use."""
+        lines.info("%s", line)
         if self.logs is None:
             return
         self.logs.mkdir(exist_ok=True)
         with (self.logs / ROUND_LOG).open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
-        reporting, name = self.deployment.reporting, self.deployment.directory.name
-        if reporting.meters != self._noted:
-            self._noted = dict(reporting.meters)
-            text = json.dumps(
-                {name(k): meter for k, meter in sorted(self._noted.items())}, indent=1, ensure_ascii=False
-            )
+        meters, name = self.deployment.fleet.meters, self.deployment.directory.name
+        if meters != self._noted:
+            self._noted = dict(meters)
+            text = json.dumps({name(k): meter for k, meter in sorted(meters.items())}, indent=1, ensure_ascii=False)
             write_atomically(self.logs / METERS, lambda path: path.write_text(text, encoding="utf-8"))
-
-    def _device(self, node: int) -> int:
-        device = self.deployment.directory.device(node)
-        assert device is not None  # only devices are called
-        return device
-
-    def _lap(self, phase: str, since: float) -> float:
-        now = perf_counter()
-        self.timings[phase] += now - since
-        return now
-
-    def _evaluate_first(self) -> None:
-        if self.evaluate_fn:
-            metrics = self.evaluate_fn(0, self.result.arrays)
-            log.info("Initial global evaluation results: %s", metrics)
-            if metrics is not None:
-                self.result.evaluate_metrics_serverapp[0] = metrics
 
     def _evaluate_on_clients(self, t: int) -> None:
         messages = list(self.hooks.configure_evaluate(t, self.result.arrays, self.evaluate_config, self.grid))
         if not messages:
             return
-        replies = exchange(self.grid, messages, self.evaluation_timeout_s)
+        replies = exchange(self.grid, messages, self.evaluation_timeout_s).replies
         metrics = self.hooks.aggregate_evaluate(t, list(replies.values()))
         if metrics is not None:
             log.info("\t└──> Aggregated MetricRecord: %s", metrics)
@@ -169,14 +181,14 @@ class Rounds:
 
     def about(self) -> Manifest:
         """What run.json says of this run."""
-        settings, packages = self.deployment.settings, ("numpy", "scipy", "polars", "flwr")
+        options, packages = self.deployment.options, ("numpy", "scipy", "polars", "flwr")
         fields: dict[str, Any] = {
             "engine": {"name": "flower", "strategy": self.inner.settings},
-            "data": {"name": self.scenario.data.dataset, "classes": settings.classes},
+            "data": {"name": self.scenario.data.dataset, "classes": options.devices.classes},
             "deployment": self.deployment.describe(),
             **self._about,
         }
-        return Manifest.begin(self.scenario, settings.seed, packages=packages, **fields)
+        return Manifest.begin(self.scenario, options.seed, packages=packages, **fields)
 
     def snapshot(self) -> Nested:
         histories = {name: {t: dict(record) for t, record in getattr(self.result, name).items()} for name in HISTORIES}
@@ -184,7 +196,7 @@ class Rounds:
             "round": np.array(self.round),
             "deployment": self.deployment.snapshot(),
             "inner": self.inner.snapshot(),
-            "model": self._model(),
+            "model": dict(self.inner.model(self.result.arrays)),
             "histories": np.frombuffer(json.dumps(histories).encode(), np.uint8),
         }
 
@@ -201,15 +213,13 @@ class Rounds:
     def keep(self, directory: Path) -> None:
         """Write the model as it is now beside the tables of the run, and what more rounds would need."""
         write_arrays(directory / STATE, flatten(self.snapshot()))
-        write_arrays(directory / MODEL, {f"model.{name}": array for name, array in self._model().items()})
-
-    def _model(self) -> dict[str, NDArray]:
-        return {name: array.numpy() for name, array in self.result.arrays.items()}
+        model = self.inner.model(self.result.arrays)
+        write_arrays(directory / MODEL, {f"model.{name}": array for name, array in model.items()})
 
 
 def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:
     """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
-    begin, seed = perf_counter(), rounds.deployment.settings.seed
+    begin, seed = perf_counter(), rounds.deployment.options.seed
     for callback in callbacks:
         callback.on_start(rounds.scenario, seed)
     if out is None:
@@ -218,7 +228,7 @@ def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()
             record = rounds.step()
             tell(callbacks, record, rows.add(record))
     else:
-        _wait_for_the_last_writer(out, rounds.deployment.settings.wait_s)
+        _wait_for_the_last_writer(out, rounds.deployment.options.waiting.wait_s)
         reopen(out, rounds.about())
         rounds.logs = out / "logs"
         run = play_in(
@@ -273,3 +283,39 @@ def _read_complete(rounds: Rounds, out: Path) -> None:
         if not (out / name).is_file():
             raise RunError(f"{out} holds a run that is complete, but not its {name}; choose another directory")
     rounds.restore(unflatten(read_arrays(out / STATE)))
+
+
+def reopen(out: Path, about: Manifest) -> None:
+    """Let the run in `out` go on if `about` describes it with more rounds; leave anything else as it is.
+
+    Progress is laid out first and run.json written last, so a kill in between leaves the complete run.
+    """
+    if not (out / "run.json").is_file():
+        return
+    with sole_writer(out):
+        stored = Manifest.read(out)
+        before, now = stored.scenario["system"]["rounds"], about.scenario["system"]["rounds"]
+        if before == now:
+            return
+        same = {**stored.scenario, "system": {**stored.scenario["system"], "rounds": now}}
+        fields = {"scenario": same, "resolved": about.resolved, "status": "running", "digests": {}}
+        longer = stored.model_copy(update=fields)
+        check_same_run(out, longer, about.as_dict())
+        if now < before:
+            raise RunError(f"{out} holds a run of {before} rounds; num_rounds = {now} would cut it short")
+        if stored.complete:
+            _lay_out(out, stored, longer)
+        longer.write(out)
+
+
+def _lay_out(out: Path, stored: Manifest, longer: Manifest) -> None:
+    """The complete run as one that is under way: its tables as the first part, its last state as the checkpoint."""
+    if not (out / STATE).is_file():
+        raise RunError(f"{out} holds a run that is complete, but not its {STATE}, so it cannot go on")
+    progress, full = out / "progress", stored.scenario["trace"]["level"] == "full"
+    shutil.rmtree(progress, ignore_errors=True)
+    progress.mkdir()
+    rounds = read_stored(out, "rounds.parquet", stored)
+    devices = read_stored(out, "devices.parquet", stored) if full else None
+    check_digest(out / STATE, stored.digests.get(STATE))
+    Checkpoint(progress, longer.identity).add(Tables(rounds, devices), unflatten(read_arrays(out / STATE)))

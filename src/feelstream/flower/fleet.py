@@ -1,0 +1,275 @@
+"""The devices as the server reaches them: whom to ask for a report before a round, and what was answered."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import ceil
+from time import monotonic, sleep
+
+import numpy as np
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+
+from feelstream.arrays import Nested
+from feelstream.errors import FeelstreamError
+from feelstream.flower.directory import Directory, UnknownNameError
+from feelstream.flower.exchange import exchange
+from feelstream.flower.scheduler import Scheduler
+from feelstream.flower.settings import Options
+from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, question
+
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+UNKNOWN_NAME = "an unknown name"
+POLL_S = 0.5
+LONGEST_PAUSE = 32  # rounds
+FEW = 256  # so many may be asked in any round
+
+
+class DeploymentError(FeelstreamError):
+    """The federation cannot train; the message says why."""
+
+
+class Asking:
+    """Nodes that did not answer are asked again after 1, 2, 4, … rounds; no round asks more than its share."""
+
+    def __init__(self, devices: int, max_report_age: int) -> None:
+        # Every report is renewed once within its life, so this many are due in a round on average.
+        self.most = max(FEW, ceil(devices / (max_report_age + 1)))
+        self._failures: dict[int, int] = {}  # by node id, in a row
+        self._pause_until: dict[int, int] = {}
+        self._last_asked: dict[int, int] = {}
+        self._reason: dict[int, str] = {}  # why the last answer of a node was of no use
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """Why nodes that were asked have no accepted report, and how many of them."""
+        return Counter(self._reason.values())
+
+    def choose(self, due: Iterable[int], round: int) -> list[int]:
+        """Of the nodes whose report is due, those to ask now; who has waited longest comes first."""
+        ready = [node for node in due if self._pause_until.get(node, 0) <= round]
+        ready.sort(key=lambda node: (self._last_asked.get(node, 0), node))
+        chosen = sorted(ready[: self.most])
+        self._last_asked |= dict.fromkeys(chosen, round)
+        return chosen
+
+    def was_asked(self, node: int) -> bool:
+        return node in self._last_asked
+
+    def succeeded(self, node: int) -> None:
+        self._failures.pop(node, None)
+        self._pause_until.pop(node, None)
+        self._reason.pop(node, None)
+
+    def failed(self, node: int, round: int, reason: str) -> None:
+        """No answer, or none that could be used; an error that Flower reports counts as silence."""
+        failures = self._failures.get(node, 0)
+        self._failures[node] = failures + 1
+        self._pause_until[node] = round + min(2**failures, LONGEST_PAUSE)
+        self._reason[node] = reason
+
+    def forget(self, connected: Iterable[int]) -> None:
+        """Nodes that are gone leave nothing behind."""
+        here = frozenset(connected)
+        for table in (self._failures, self._pause_until, self._last_asked, self._reason):
+            for node in [node for node in table if node not in here]:
+                del table[node]
+
+    def snapshot(self) -> Nested:
+        nodes = sorted(self._last_asked)
+        columns = (self._last_asked, self._failures, self._pause_until)
+        return {
+            "asked_nodes": np.array(nodes, np.uint64),
+            "asked": np.array([[table.get(node, 0) for table in columns] for node in nodes], np.int64).reshape(-1, 3),
+        }
+
+    def restore(self, state: Nested) -> None:
+        for node, (asked, failures, until) in zip(state["asked_nodes"].tolist(), state["asked"].tolist(), strict=True):
+            self._last_asked[node] = asked
+            if failures:
+                self._failures[node], self._pause_until[node] = failures, until
+
+
+class Fleet:
+    """Asks nodes for reports, and hands those that can be accepted to the scheduler."""
+
+    def __init__(self, scheduler: Scheduler, directory: Directory, options: Options) -> None:
+        self.scheduler, self.directory, self.waiting = scheduler, directory, options.waiting
+        self.max_priority = options.devices.max_priority
+        self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
+        self._refused: dict[int, str] = {}  # by node: why its last answer was of no use
+        self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
+
+    @property
+    def anyone_known(self) -> bool:
+        """Whether any device has ever reported."""
+        return bool((self.scheduler.report_round > 0).any())
+
+    def wait(self, grid: Grid) -> None:
+        """Until enough nodes are connected to begin, if none is so far."""
+        if self.directory.connected().any():
+            return
+        waiting = self.waiting
+        end = monotonic() + waiting.wait_s
+        while (connected := len(list(grid.get_node_ids()))) < waiting.min_available_nodes and monotonic() < end:
+            sleep(min(POLL_S, waiting.wait_s))
+        if not connected and waiting.give_up_after is not None:
+            raise DeploymentError(f"no node has connected within {waiting.wait_s:g} s")
+
+    def ask(self, grid: Grid) -> None:
+        """Ask whoever has to be asked before this round; the first one waits for somebody to schedule."""
+        end = monotonic() + self.waiting.wait_s
+        nodes = self._ask_due(grid)
+        while nodes and not self.anyone_known:
+            if all(self.asking.was_asked(node) for node in nodes) and not self._another_comes(nodes, grid, end):
+                self._check_answers(nodes)
+                return
+            nodes = self._ask_due(grid)
+
+    def _ask_due(self, grid: Grid) -> list[int]:
+        """Ask those whose report is due; all connected nodes."""
+        nodes, t, unknown = self.directory.update(grid.get_node_ids()), self.scheduler.round, self.scheduler.unknown
+        self.asking.forget(nodes)
+        self._refused = {node: reason for node, reason in self._refused.items() if node in set(nodes)}
+        device = {node: self.directory.device(node) for node in nodes}
+        due = [node for node, number in device.items() if number is not None and unknown[number]]
+        strangers = [node for node, number in device.items() if number is None]
+        # Strangers have a share of their own: however many there are, the devices of this run are asked in time.
+        chosen = sorted(self.asking.choose(due, t) + self.asking.choose(strangers, t))
+        answers, errors = self._query(chosen, grid)
+        silent = frozenset(chosen) - answers.keys()
+        for node in silent:
+            self._refused.pop(node, None)
+            self.asking.failed(node, t, errors.get(node, "no answer"))
+        # A node that only now says who it is may have reported against an unknown history: it is asked again.
+        again = [node for node in sorted(answers) if not self._accept(node, answers[node], silent)]
+        answers, _ = self._query([node for node in again if self.directory.device(node) is not None], grid)
+        for node in sorted(answers):
+            self._accept(node, answers[node], silent)
+        return nodes
+
+    def _query(self, nodes: list[int], grid: Grid) -> tuple[dict[int, Message], dict[int, str]]:
+        """The answers of these nodes, and what others said in place of one."""
+        # Clients that have never answered may have to be started first, as by Flower's simulation engine.
+        waiting, scheduler = self.waiting, self.scheduler
+        timeout_s = waiting.query_timeout_s if self.anyone_known else max(waiting.query_timeout_s, waiting.wait_s)
+        contents: dict[int, RecordDict] = {}  # nearly everyone receives the same
+        messages = []
+        for node in nodes:
+            device = self.directory.device(node)
+            used_round = 0 if device is None else int(scheduler.used_round[device])
+            if used_round not in contents:
+                contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round))
+            messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
+        answers = exchange(grid, messages, timeout_s, waiting.enough_reports).replies
+        errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
+        for node, reason in errors.items():
+            log.warning("round %d: node %d could not report: %s", scheduler.round, node, reason)
+        return {node: answer for node, answer in answers.items() if node not in errors}, errors
+
+    def _accept(self, node: int, answer: Message, silent: frozenset[int]) -> bool:
+        """Take what a node answers; False where it has only now said who it is, and must be asked again."""
+        known, t = self.directory.device(node), self.scheduler.round
+        device = known
+        try:
+            device = self.directory.introduce(node, device_name(content_of(answer)), silent)
+            self.scheduler.accept(device, self.read(answer, device)[1])
+        except ReportError as problem:
+            if known is None and device is not None:
+                return False
+            if device is not None:
+                self.scheduler.exclude(device, str(problem))
+            else:
+                log.warning("round %d: the report of node %d is refused: %s", t, node, problem)
+            self._refused[node] = str(problem)
+            self.asking.failed(node, t, UNKNOWN_NAME if isinstance(problem, UnknownNameError) else str(problem))
+            return True
+        self._refused.pop(node, None)
+        self.asking.succeeded(node)
+        return True
+
+    def read(self, message: Message, device: int) -> tuple[RecordDict, DeviceReport]:
+        """What a message of a device holds, and the report in it; ReportError if that cannot be true."""
+        content, t = content_of(message), self.scheduler.round
+        name = device_name(content)
+        if name != self.directory.names[device]:
+            raise ReportError(f"it calls itself '{name[:40]}'")
+        report, unusable = self.scheduler.bounds.read(content)
+        for reason in unusable:
+            log.warning("round %d: a measurement of device %s is left aside: %s", t, name, reason)
+        if report.meter is not None and self.meters.get(device) != report.meter:
+            log.info("round %d: device %s measures its energy by: %s", t, name, report.meter)
+            self.meters[device] = report.meter
+        priority = self.directory.priorities.get(name)  # the operator's word counts before the node's
+        if priority is None and report.priority is not None:
+            priority = min(report.priority, self.max_priority)
+        return content, report if priority == report.priority else replace(report, priority=priority)
+
+    def _another_comes(self, nodes: Sequence[int], grid: Grid, end: float) -> bool:
+        """Whether a node connects that was not there, in the time for which one waits for the first node of all.
+
+        Nodes that are not of this run, be they mistakes or a flood, are as good as none.
+        """
+        if self.asking.reasons[UNKNOWN_NAME] < len(nodes) or monotonic() >= end:
+            return False
+        log.error("round %d: %s; waiting for others", self.scheduler.round, self._only_strangers(len(nodes)))
+        before = frozenset(nodes)
+        while (left_s := end - monotonic()) > 0:
+            sleep(min(POLL_S, left_s))
+            if not before.issuperset(grid.get_node_ids()):
+                return True
+        return False
+
+    def _check_answers(self, nodes: Sequence[int]) -> None:
+        """Where every node answered and none of the answers is of use, more rounds do not help."""
+        if self.waiting.give_up_after is None:
+            return
+        if self.asking.reasons[UNKNOWN_NAME] == len(nodes):
+            raise DeploymentError(self._only_strangers(len(nodes)))
+        if len(self._refused) == len(nodes):
+            raise DeploymentError(f"none of the reports can be used: {self._why_unknown}")
+
+    def _only_strangers(self, nodes: int) -> str:
+        return (
+            f"none of the {nodes} connected nodes has a name of this run; the names {self.directory.wanted}: "
+            "set device-name or partition-id in --node-config, or `names` on the server"
+        )
+
+    @property
+    def _why_unknown(self) -> str:
+        """The most common reason for which nodes that were asked have no accepted report; empty if there is none."""
+        common = self.asking.reasons.most_common(1)
+        return common[0][0] if common else ""
+
+    def why_nobody(self) -> str:
+        """Why nobody could be scheduled."""
+        scheduler, connected = self.scheduler, self.directory.connected()
+        if not self.directory.nodes:
+            return "no node is connected"
+        if not self.anyone_known:
+            why = f" ({self._why_unknown})" if self._why_unknown else ""
+            return (
+                f"no device has reported{why}; "
+                'each ClientApp needs a handler @app.query("feelstream"), and a name of this run'
+            )
+        if not scheduler.stored_labels[connected].any():
+            return "no connected device holds any data"
+        return f"no connected device has reported within the last {scheduler.max_report_age} rounds"
+
+    def snapshot(self) -> Nested:
+        return {
+            "scheduler": self.scheduler.snapshot(),
+            "directory": self.directory.snapshot(),
+            "asking": self.asking.snapshot(),
+            "metered": np.array(sorted(self.meters), np.int64),
+            "meters": np.array([meter for _, meter in sorted(self.meters.items())], np.str_),
+        }
+
+    def restore(self, state: Nested) -> None:
+        self.scheduler.restore(state["scheduler"])
+        self.directory.restore(state["directory"])
+        self.asking.restore(state["asking"])
+        self.meters = dict(zip(state["metered"].tolist(), map(str, state["meters"]), strict=True))

@@ -1,0 +1,411 @@
+"""A deployed round, from whom to ask to what is averaged: a generator that the strategy's hooks resume.
+
+    nodes           = deployment.begin(t, grid)             as far as the choice of whom to train
+    messages        = deployment.messages(nodes, …)         what the strategy says, and what the scheduler adds
+    updates         = deployment.close(replies)             and on, to the updates that count; its record is kept
+
+What nobody could be trained by is logged as an error with its reason, and a federation that does not train ends with
+an error: nobody wants a model that was never trained.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+from flwr.app import Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+
+from feelstream.arrays import Flags, Nested
+from feelstream.errors import FeelstreamError
+from feelstream.flower.directory import Directory, shortened
+from feelstream.flower.exchange import KEPT, Calls, LateReply
+from feelstream.flower.fleet import DeploymentError, Fleet
+from feelstream.flower.scheduler import Scheduler
+from feelstream.flower.settings import Options
+from feelstream.flower.wire import (
+    REPORT,
+    SERVER,
+    USUAL,
+    DeviceReport,
+    Model,
+    ReportError,
+    Update,
+    Values,
+    alike,
+    alike_metrics,
+    checked_metrics,
+    content_of,
+    most_common,
+    nobody_replied,
+    read_update,
+)
+from feelstream.loop.round import RoundRecord
+from feelstream.scenario import Scenario
+
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+USUAL_SHARE = 10  # times what a device would store if it received what others do is the most that it may weigh
+LONGEST = 10  # times the limit: with thousands of devices not everyone need fail before it is clear that nobody can
+
+
+class Deployment:
+    """Scheduler, fleet and messages of one run."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        options: Options,
+        weight_key: str = "num-examples",
+        one_of_each: bool = True,
+        check_updates: bool = True,
+    ) -> None:
+        """weight_key: the metric that weighs an update; one_of_each: the strategy takes one set of arrays a reply."""
+        self.scenario, self.options, self.weight_key = scenario, options, weight_key
+        self.one_of_each, self.check_updates = one_of_each, check_updates
+        who, waiting, k = options.devices, options.waiting, scenario.system.devices
+        self.deadline_s = waiting.deadline_s or scenario.system.round_s
+        self.scheduler = Scheduler(
+            scenario, who.classes, options.seed, who.max_report_age, who.passes, options.measuring
+        )
+        self.directory = Directory(who.names, k, who.bind_names)
+        self.fleet = Fleet(self.scheduler, self.directory, options)
+        self.calls = Calls(k, self.deadline_s, waiting.adaptive_timeout, waiting.first)
+        self.patience = Patience(waiting.give_up_after, scenario.system.rounds, self.directory.name)
+        self.record: RoundRecord | None = None  # of the last round that was settled
+        self._playing: Generator[list[int], Iterable[Message], list[Message]] | None = None
+        self._nodes: list[int] = []  # that train in the round under way
+        self._called: list[tuple[int, Message]] = []  # its calls for training, by device
+        self._model: Model = {}  # what replies must look like
+        self._weighed_down: set[int] = set()  # devices of which it was logged that they claim too many samples
+
+    # What the hooks call
+
+    def begin(self, t: int, grid: Grid) -> list[int]:
+        """The nodes to train in round t, in the order of their devices.
+
+        A strategy around ours may ask twice, which is the same round, or throw the last round's replies away, which is
+        then one without replies.
+        """
+        if not self.plays(t):
+            self.close([])
+            playing = self.play_round(t, grid)
+            self._nodes = next(playing)
+            self._playing = playing
+        return self._nodes
+
+    def messages(self, nodes: Sequence[int], contents: Sequence[RecordDict], model: Model) -> list[Message]:
+        """To each chosen node what the strategy says, and what the device needs to know of the scheduler.
+
+        contents: as many as nodes, or none where the strategy calls nobody; model: what replies must look like.
+        """
+        self._model = model
+        ttl = self.deadline_s * (1 if self.options.waiting.late == "waste" else 1 + KEPT)
+        sent = []
+        for node, content in zip(nodes, contents, strict=False):
+            device, scheduler = self.device(node), self.scheduler
+            f_hz = scheduler.chosen_f_hz(device)
+            told = scheduler.bounds.told(scheduler.round, int(scheduler.used_round[device]), f_hz)
+            sent.append((device, Message(RecordDict({**content, SERVER: told}), node, MessageType.TRAIN, ttl=ttl)))
+        self._called += sent
+        return [message for _, message in sent]
+
+    def close(self, replies: Iterable[Message]) -> list[Message]:
+        """Settle the round under way: the updates that count, by device."""
+        if self._playing is None:
+            return []
+        playing, self._playing = self._playing, None
+        try:
+            playing.send(replies)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a round has two parts")
+
+    def plays(self, t: int) -> bool:
+        """Whether round t is under way."""
+        return self._playing is not None and t == self.scheduler.round
+
+    # The round
+
+    def play_round(self, t: int, grid: Grid) -> Generator[list[int], Iterable[Message], list[Message]]:
+        """Round t: yields the nodes to train, is sent their replies, and returns the updates that count."""
+        scheduler = self.scheduler
+        if t != scheduler.round + 1:
+            raise FeelstreamError(f"round {t} cannot come now; the scheduler is at {scheduler.round}")
+        self.fleet.wait(grid)
+        scheduler.begin()
+        self.calls.forget()
+        self._called = []
+        self.fleet.ask(grid)
+        if self.calls.first is not None:
+            scheduler.keep_out(self.calls.busy)
+        schedule = scheduler.schedule(self.directory.connected()).tolist()
+        log.info("round %d: training on %s", t, shortened([self.directory.name(device) for device in schedule]))
+        replies = yield [node for device in schedule if (node := self.directory.node(device)) is not None]
+        reports, updates, failures = self._read(t, replies)
+        cut = self.calls.cut
+        self.record = scheduler.settle(reports, None if self.calls.first is None else cut)
+        self.patience.judge(self.record, failures, self.fleet.why_nobody, cut)
+        sent = self.record.decision.schedule[self.record.transmission.sent].tolist()
+        counted = [updates[device] for device in sent if device in updates]
+        return counted + (self._late_updates(t, counted) if self.options.waiting.late == "use" else [])
+
+    def _read(
+        self, t: int, replies: Iterable[Message]
+    ) -> tuple[dict[int, DeviceReport], dict[int, Message], dict[int, str]]:
+        """By device: the reports that pass every check, the updates with them that can be averaged, and why the others
+        cannot be used. That costs a sender the round, and is logged once with the reason.
+        """
+        # A reply says whom it comes from, so it is not asked: the message that it answers tells.
+        called = {message.metadata.message_id: device for device, message in self._called}
+        reports: dict[int, DeviceReport] = {}
+        updates: dict[int, Update] = {}
+        failures: dict[int, str] = {}
+        for reply in replies:
+            if nobody_replied(reply):
+                continue
+            device = called.get(reply.metadata.reply_to_message_id)
+            if device is None or device in updates or device in failures:
+                self._drop(t, None, "nobody asked for it")
+                continue
+            try:
+                report = self.scheduler.check(device, self.fleet.read(reply, device)[1])
+                stored = int(report.stored_labels.sum(dtype=np.int64))
+                updates[device] = self._update(reply, device, stored) if self.check_updates else Update(reply)
+                reports[device] = report
+            except ReportError as problem:
+                failures[device] = self._drop(t, device, str(problem))
+        metrics, refused = alike_metrics({device: update.metrics for device, update in updates.items()})
+        others, lacking = alike(
+            {device: update.others for device, update in updates.items() if device not in refused}, type, "the record"
+        )
+        for device, reason in (refused | lacking).items():
+            failures[device] = self._drop(t, device, reason)
+            del updates[device], reports[device]
+        late = f"no reply within the deadline of {self.deadline_s:g} s"
+        silent = [k for k in dict.fromkeys(called.values()) if k not in {*updates, *failures, *self.calls.cut}]
+        if silent:
+            log.warning("round %d: %s from %s", t, late, shortened([self.directory.name(k) for k in silent]))
+        arrays, found = most_common([update.keys for update in updates.values()])
+        usable = {}
+        for device, update in updates.items():
+            if not self.check_updates:
+                update.message.content.pop(REPORT, None)
+            elif not metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
+                continue
+            else:
+                own = {found: metrics[device], arrays: update.arrays}
+                update.message.content = RecordDict({**others[device], **own})
+            usable[device] = update.message
+        return reports, usable, failures | dict.fromkeys(silent, late)
+
+    def _update(self, reply: Message, device: int, stored: int) -> Update:
+        most = self.options.trust.max_examples
+        if most == "auto":
+            stored, most = self._counted(device, stored), None
+        return read_update(reply, self._model, self.weight_key, stored, most, self.one_of_each)
+
+    def _counted(self, device: int, stored: int) -> int:
+        """How many of the samples that a device says it stores may count, where the options state no limit.
+
+        At most USUAL_SHARE times what it would hold at the lower median of all devices' samples per round, so that
+        nobody takes over the average by claiming more than any device could have received.
+        """
+        most = ceil(USUAL_SHARE * self.scheduler.usual_samples(device))
+        if stored > most and device not in self._weighed_down:
+            self._weighed_down.add(device)
+            log.warning(
+                "round %d: device %s says that it stores %d samples; %d count, %d times what is usual "
+                "(max_examples sets another limit)",
+                *(self.scheduler.round, self.directory.name(device), stored, most, USUAL_SHARE),
+            )
+        return min(stored, most)
+
+    def _late_updates(self, t: int, on_time: Sequence[Message]) -> list[Message]:
+        """Of replies to calls of earlier rounds those that can be averaged, each with 1/(1 + its age) of its weight.
+
+        The reports in them are old, and left aside: what a device holds counts as used when it is in time. Each must
+        look as the replies that were in time do.
+        """
+        shape, kept = _shape(on_time[0]) if on_time else None, list[Message]()
+        for reply in self.calls.late:
+            try:
+                update = self._weighed(reply)
+                shape = shape or _shape(update)
+                if _shape(update) != shape:
+                    raise ReportError("its records are not those of the other replies")
+            except ReportError as problem:
+                self._drop(t, reply.device, f"{problem} (it is of round {t - reply.age})")
+                continue
+            name = self.directory.name(reply.device)
+            log.info("round %d: the update of device %s for round %d is used", t, name, t - reply.age)
+            kept.append(update)
+        return kept
+
+    def _weighed(self, reply: LateReply) -> Message:
+        update = self._update(reply.message, reply.device, int(self.scheduler.stored[reply.device]))
+        weight = update.metrics[self.weight_key]
+        if not isinstance(weight, int | float) or not weight > 0:
+            raise ReportError("it weighs nothing")
+        metrics = MetricRecord({**dict(sorted(update.metrics.items())), self.weight_key: weight / (1 + reply.age)})
+        arrays, found = update.keys
+        reply.message.content = RecordDict({found: metrics, arrays: update.arrays})
+        return reply.message
+
+    def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
+        """The replies to evaluation that can be averaged, metrics made alike."""
+        found: dict[int, tuple[Message, Values]] = {}
+        most = self.options.trust.max_examples
+        for reply in replies:
+            node = reply.metadata.src_node_id
+            try:
+                records = content_of(reply).metric_records
+                if len(records) != 1:
+                    raise ReportError(f"it carries {len(records)} sets of metrics, not one")
+                record = next(iter(records.values()))
+                if self.weight_key not in record:
+                    raise ReportError(f"metric '{self.weight_key}' is missing")
+                # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
+                limit = None if most == "auto" else most
+                found[node] = reply, checked_metrics(record, self.weight_key, 2**53, limit)
+            except ReportError as problem:
+                self._drop(t, self.directory.device(node), str(problem))
+        metrics, refused = alike_metrics({node: values for node, (_, values) in found.items()})
+        for node, reason in refused.items():
+            self._drop(t, self.directory.device(node), reason)
+        kept = []
+        for node, record in metrics.items():
+            if record[self.weight_key]:
+                found[node][0].content = RecordDict({USUAL[1]: record})
+                kept.append(found[node][0])
+        return kept
+
+    def known_nodes(self, grid: Grid) -> list[int]:
+        """The connected nodes that are devices of this run."""
+        return [node for node in self.directory.update(grid.get_node_ids()) if self.directory.device(node) is not None]
+
+    def device(self, node: int) -> int:
+        """Of a node that is called."""
+        device = self.directory.device(node)
+        assert device is not None, "only devices are called"
+        return device
+
+    def _drop(self, t: int, device: int | None, reason: str) -> str:
+        log.warning("round %d: the reply of device %s is dropped: %s", t, self.directory.name(device), reason)
+        return reason
+
+    def snapshot(self) -> Nested:
+        parts = {"fleet": self.fleet, "patience": self.patience, "calls": self.calls}
+        return {name: part.snapshot() for name, part in parts.items()}
+
+    def restore(self, state: Nested) -> None:
+        self.fleet.restore(state["fleet"])
+        self.patience.restore(state["patience"])
+        self.calls.restore(state["calls"])
+
+    def describe(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        options = self.options
+        return {
+            "names": list(self.directory.names),
+            "deadline_s": self.deadline_s,
+            "max_report_age": options.devices.max_report_age,
+            "measured": list(options.measuring.fields),
+            "passes": self.scheduler.passes,
+            "plans": options.measuring.plans,
+            "first": options.waiting.first,
+            "late": options.waiting.late,
+            "options": options.model_dump(mode="json", exclude={"devices": {"names"}, "seed": True}),
+        }
+
+
+def _shape(message: Message) -> tuple[set[str], set[str]]:
+    """The names of its records, and of what it has measured."""
+    return set(message.content), {key for record in message.content.metric_records.values() for key in record}
+
+
+class Patience:
+    """Lost rounds in a row, and why each device has failed since it last trained.
+
+    A round is lost if devices could have been scheduled or none could, and no update was received; a policy that
+    chooses to rest loses none. After `limit` lost rounds in a row the run ends, once no device is left that has not
+    failed since anybody last trained; and at the latest after the last round if nobody has trained in the whole run.
+    """
+
+    def __init__(self, limit: int | None, rounds: int, name: Callable[[int], str]) -> None:
+        """limit: None never ends a run; rounds: of the whole run; name: of a device."""
+        self.limit, self.rounds, self.name = limit, rounds, name
+        self.lost = 0
+        self.modelless = 0  # rounds in a row whose updates made no model
+        self.trained = False  # whether the run has ever made a model of updates
+        self.failed: dict[int, str] = {}
+
+    def judge(
+        self,
+        record: RoundRecord,
+        failures: Mapping[int, str],
+        otherwise: Callable[[], str],
+        cut: Collection[int] = (),
+    ) -> None:
+        """Close a round. failures: scheduled devices whose reply is of no use, and why; otherwise: why nobody could be
+        scheduled at all; cut: devices that were not waited for, which have not failed."""
+        schedule, sent, t = record.decision.schedule, record.transmission.sent, record.observation.round
+        for device in schedule[sent].tolist():
+            self.failed.pop(device, None)
+        late = dict.fromkeys(schedule[~sent].tolist(), "it took longer than system.round_s")
+        self.failed |= {device: why for device, why in (late | dict(failures)).items() if device not in cut}
+        able = record.observation.available
+        rests = not len(schedule) and bool(record.decision.plan.feasible.any())  # a policy may choose to
+        if sent.any() or rests:
+            self.lost = 0
+            return
+        self.lost += 1
+        reason = self._failures()
+        if not len(schedule):
+            reason = "no device can be in time" if able.any() else otherwise()
+        if self.lost == 1:
+            log.error("round %d: nobody could be trained: %s", t, reason)
+        over = t >= self.rounds and not self.trained
+        if self.limit is not None and (over or self._exhausted(able, self.limit)):
+            raise DeploymentError(f"nobody could be trained for {self.lost} rounds: {reason}")
+
+    def _exhausted(self, able: Flags, limit: int) -> bool:
+        untried = any(device not in self.failed for device in np.flatnonzero(able).tolist())
+        return self.lost >= (LONGEST * limit if untried else limit)
+
+    def _failures(self) -> str:
+        """Why, with the devices it is true of, the most common reason first."""
+        common = Counter(self.failed.values()).most_common()
+        parts = []
+        for reason, number in common[:3]:
+            devices = [self.name(device) for device in sorted(self.failed) if self.failed[device] == reason]
+            parts.append(f"{reason} (device{'s' if number > 1 else ''} {shortened(devices)})")
+        return "; ".join(parts) + (f"; and {len(common) - 3} other reasons" if len(common) > 3 else "")
+
+    def aggregated(self, t: int, made: bool) -> None:
+        """Updates were received in round t; made: whether the strategy inside made a model of them."""
+        self.trained |= made
+        self.modelless = 0 if made else self.modelless + 1
+        if made:
+            return
+        log.error("round %d: the strategy inside made no model of the updates, so that it stays as it was", t)
+        over = t >= self.rounds and not self.trained
+        if self.limit is not None and (over or self.modelless >= self.limit):
+            raise DeploymentError(
+                f"updates were received for {self.modelless} rounds, but the strategy inside made no model of them"
+            )
+
+    def snapshot(self) -> Nested:
+        return {
+            "counts": np.array([self.lost, self.modelless, int(self.trained)]),
+            "failed": np.array(list(self.failed), np.int64),
+            "reasons": np.array(list(self.failed.values()), np.str_),
+        }
+
+    def restore(self, state: Nested) -> None:
+        self.lost, self.modelless = (int(number) for number in state["counts"][:2])
+        self.trained = bool(state["counts"][2])
+        self.failed = dict(zip(state["failed"].tolist(), map(str, state["reasons"]), strict=True))
