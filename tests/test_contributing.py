@@ -135,7 +135,7 @@ def a_policy(copy: Copy) -> Tried:
         (following, f"from feelstream.policies.fullest import Fullest\n{following}"),
         ('        "select_all": SelectAll,\n', '        "select_all": SelectAll,\n        "fullest": Fullest,\n'),
     )
-    row = "| `fullest` | largest |S_k| | – | everything | an example |\n"
+    row = "| `fullest` | largest |S_k| | – | an example |\n"
     copy.change("docs/policies.md", ("| `select_all` |", f"{row}| `select_all` |"))
     copy.python("docs/make_scenario.py")
     copy.append(
