@@ -42,7 +42,7 @@ def test_a_run_with_an_odd_buffer_verifies_and_is_read_without_its_code(
     assert np.array_equal(arrivals(held, sent, stored), arrivals(held, sent, buffer))  # type: ignore[arg-type]
 
 
-def test_every_kind_of_plugin_is_read_and_verified_without_its_code(
+def test_plugins_of_many_kinds_are_read_and_verified_without_their_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulate_in(tmp_path / "run", small(*odd.ODD, "system.rounds=20"), 3)

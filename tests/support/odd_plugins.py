@@ -1,6 +1,6 @@
 """Plug-ins that are odd and lawful: each does something that none of ours does, and keeps the contract of its kind.
 
-`ODD` are the settings of a scenario in which nearly everything is odd.
+`ODD` are the settings of a scenario that has many of them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Ints, Nested
-from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, EndlessArrivals, FiniteArrivals
+from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, EndlessArrivals
 from feelstream.data.streaming.buffers import Buffer, Items, UseOnce, ranges
 from feelstream.data.streaming.order import Shards
-from feelstream.data.streaming.partition import Partition
-from feelstream.environment.availability import Availability, Faults
 from feelstream.environment.channel import Channel
-from feelstream.environment.frequency import Frequency
 from feelstream.environment.harvest import Harvest
-from feelstream.environment.mobility import Mobility, Static
+from feelstream.environment.mobility import Mobility
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort, LocalTraining
 from feelstream.learning.server import ServerUpdate, UpdateContext
@@ -132,22 +129,6 @@ class Bare(Arrivals):
         return np.ones(devices, np.int64), state
 
 
-class Lumps(FiniteArrivals):
-    """Finite: a third comes at the very start, a third at the very end, and the rest never."""
-
-    def times(self, sizes: Ints, run_s: float, rng: np.random.Generator) -> np.ndarray:
-        return np.array([0.0, run_s, run_s * 1.5])[np.arange(int(sizes.sum())) % 3]
-
-
-class Lonely(Partition):
-    """Device 0 has half of all samples, the last device the other half but one, and one sample nobody."""
-
-    def split(self, labels: Any, devices: int, classes: int, rng: np.random.Generator) -> Any:
-        owner = np.where(np.arange(len(labels)) % 2, devices - 1, 0).astype(np.int32)
-        owner[rng.integers(len(labels))] = -1
-        return owner
-
-
 class Echo(Channel):
     """The mean of the last three draws: a channel with a memory, which is empty at first and then grows to two."""
 
@@ -159,14 +140,6 @@ class Echo(Channel):
         return drawn.mean(axis=0), {"last": drawn[-2:]}
 
 
-class Tiring(Frequency):
-    """From the highest frequency down to the lowest in steps of a tenth, and up again at once."""
-
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        tired = (round - 1) % 11 / 10
-        return context.frequency_high_hz * (1 - tired) + context.frequency_low_hz * tired, state
-
-
 class Lift(Mobility):
     """Everyone goes up and down together between 0 and 4 dB."""
 
@@ -175,24 +148,6 @@ class Lift(Mobility):
 
     def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
         return np.full(context.devices, 10 ** (round % 5 / 10)), state
-
-
-class Pinned(Static):
-    """static by another name."""
-
-
-class Shifts(Availability):
-    """Even devices in even rounds, odd ones in odd rounds."""
-
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        return np.arange(context.devices) % 2 == round % 2, state
-
-
-class Mondays(Faults):
-    """Every seventh round nothing works, and device 0 never does."""
-
-    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        return (np.arange(context.devices) == 0) | (round % 7 == 0), state
 
 
 class Lamp(Harvest):
@@ -211,7 +166,7 @@ class Lamp(Harvest):
 
 
 BUFFERS: tuple[Buffer, ...] = (EverySecond(), Diary(), Once(), OnceOfFew())
-ARRIVALS: tuple[Arrivals, ...] = (Chronicle(), Bare(), Lumps())
+ARRIVALS: tuple[Arrivals, ...] = (Chronicle(), Bare())
 
 
 class Sleepy(LocalTraining):
@@ -249,18 +204,14 @@ class Duel(ServerUpdate):
         return theta + updates[best], {"winner": np.array(context.ids[best])}
 
 
-OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Mondays(), Lamp(), Sleepy(), Duel())
+OTHERS = (Echo(), Lift(), Lamp(), Sleepy(), Duel())
 
 ODD = [
-    f"data.partition.kind={FILE}:Lonely",
     f"data.buffer.kind={FILE}:Diary",
     f"data.arrivals.kind={FILE}:Chronicle",
     f"world.channel.kind={FILE}:Echo",
-    f"world.frequency.kind={FILE}:Tiring",
     f"world.mobility.kind={FILE}:Lift",
-    f"world.availability.kind={FILE}:Shifts",
     f"world.harvest.kind={FILE}:Lamp",
-    f"world.faults.kind={FILE}:Mondays",
     f"learning.local.kind={FILE}:Sleepy",
     f"learning.server.kind={FILE}:Duel",
 ]
