@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # that of typing, without importing it: a command decides
 if TYPE_CHECKING:
     from typing import Any
 
-    from feelstream.api import Comparison, Tuning, bound, compare, simulate, sweep, tune, verify
+    from feelstream.api import Comparison, Tuning, bound, compare, read, simulate, sweep, tune, verify
     from feelstream.display.quantities import Quantity
     from feelstream.errors import FeelstreamError
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from feelstream.model.transmission import Transmission
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
     from feelstream.policies.ranking import Ranking, Term
-    from feelstream.run import Run, read
+    from feelstream.run import Run
     from feelstream.run.callbacks import Callback
     from feelstream.scenario import Scenario
     from feelstream.scenario.files import load, preset, presets, to_toml
@@ -67,7 +67,7 @@ __all__ = [
 
 # Where each name lives. It is imported when it is first used, so that `feelstream --version` need not wait for all.
 _HOMES = {
-    "feelstream.api": ("Comparison", "Tuning", "bound", "compare", "simulate", "sweep", "tune", "verify"),
+    "feelstream.api": ("Comparison", "Tuning", "bound", "compare", "read", "simulate", "sweep", "tune", "verify"),
     "feelstream.errors": ("FeelstreamError",),
     "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
     "feelstream.model.transmission": ("Transmission",),
@@ -75,7 +75,7 @@ _HOMES = {
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
     "feelstream.policies.ranking": ("Ranking", "Term"),
     "feelstream.display.quantities": ("Quantity",),
-    "feelstream.run": ("Run", "read"),
+    "feelstream.run": ("Run",),
     "feelstream.run.callbacks": ("Callback",),
     "feelstream.loop.changes": ("Change",),
     "feelstream.scenario": ("Scenario",),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import re
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -52,8 +54,18 @@ def needed(module: str, extra: str, name: str = "") -> Any:
     try:
         return import_module(module)
     except ImportError as problem:
-        said = f"{name or extra} is not installed; get it with pip install 'feelstream[{extra}]'"
+        said = f"{name or extra} is not installed; get it with pip install {packages_of(extra)}"
         raise FeelstreamError(said) from problem
+
+
+def packages_of(extra: str) -> str:
+    """The packages of an extra of ours, as pip takes them: where this one came from need not be known for that."""
+    try:
+        required = (text.partition(";") for text in requires("feelstream") or ())
+    except PackageNotFoundError:  # a copy of the sources that was never installed
+        required = []
+    found = [package.strip() for package, _, when in required if re.search(rf"extra == ['\"]{extra}['\"]", when)]
+    return " ".join(f"'{package}'" for package in found) or f"'feelstream[{extra}]'"
 
 
 def sentence(problem: BaseException) -> str:

@@ -6,6 +6,7 @@ laws. `ask` calls a method and holds what it gives to that; what goes in is read
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -187,6 +188,8 @@ def ask(plugin: Plugin | Named, method: str, *arguments: Any, at: int | None = N
     except (FeelstreamError, KeyboardInterrupt):
         raise
     except BaseException as problem:
+        if isinstance(problem, TypeError) and (expected := _signature(plugin, method, call, given)):
+            raise broken(plugin, f"must take {expected}{_when(at, ',')}") from problem
         why = in_a_sentence(problem)
         advice = "; arrays that it is handed are read-only, so change a copy" if "read-only" in why else ""
         raise broken(plugin, f"failed{_when(at)}: {why}{advice}") from problem
@@ -205,6 +208,20 @@ def ask(plugin: Plugin | Named, method: str, *arguments: Any, at: int | None = N
         elif type(part) is np.ndarray:
             part.flags.writeable = False
     return found
+
+
+def _signature(plugin: Plugin | Named, method: str, call: Any, given: list[Any]) -> str:
+    """How the base class writes a method and how this one does, where it cannot take what it is given; else empty."""
+    base = [cls for cls in type(plugin).__mro__ if method in cls.__dict__][-1:]
+    try:
+        inspect.signature(call).bind(*given)
+    except TypeError:
+        own, ours = (", ".join(inspect.signature(each).parameters) for each in (call, getattr(base[0], method)))
+        ours = ours.removeprefix("self, ")
+        return f"{method}({ours}), not {method}({own})" if own != ours else ""
+    except ValueError:  # a function of a compiled module tells no signature
+        pass
+    return ""
 
 
 def _when(at: int | None, comma: str = "") -> str:

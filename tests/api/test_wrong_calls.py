@@ -170,4 +170,4 @@ def test_a_printed_table_fits_eighty_columns(three_arms: Any) -> None:
     _, _, summary = three_arms
     lines = plain(summary, ("late_accuracy", "energy_j", "energy_over_budget"), 5).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("cheap") and "0.80 ± 0.0" in line for line in lines)
+    assert any(line.startswith("cheap") and "0.800 ± 0.0" in line for line in lines)

@@ -4,6 +4,7 @@ pictures.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -23,21 +24,25 @@ from feelstream.api.arguments import Entry, check_places, names_of, policies_of,
 from feelstream.code import MAIN, texts
 from feelstream.display.quantities import QUANTITIES, counted, of_table
 from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import Arm, Failure, Plan, Results, comparison, execute
+from feelstream.experiment import Arm, Failure, Plan, Results, comparison, execute, load
 from feelstream.experiment.measures import HEADLINE, pareto_points
 from feelstream.learning import cores
 from feelstream.policies import Policy
 from feelstream.run import Run
+from feelstream.run import read as read_run
 from feelstream.run.run import as_pandas
 from feelstream.scenario import Scenario
 from feelstream.scenario.fields import flat
 from feelstream.terminal.progress import plan_bar
-from feelstream.terminal.tables import cells_of, chosen, latex, plain, wide
+from feelstream.terminal.tables import cells_of, chosen, failed, latex, plain, wide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from feelstream.display.picture import Style
+
+NOT_GIVEN = "it is not among the runs that were given"
+log = logging.getLogger("feelstream")
 
 
 @dataclass(frozen=True)
@@ -229,9 +234,10 @@ def written(text: str, file: str | Path | None) -> str:
 
 
 def compare(
-    policies: Iterable[Entry] | Mapping[str, Entry],
+    policies: Iterable[Entry] | Mapping[str, Entry] = (),
     scenario: str | Path | Scenario | None = None,
     *,
+    runs: Iterable[Run | str | Path] = (),
     seeds: int | Iterable[int] = 10,
     out: str | Path | None = None,
     workers: int | None = None,
@@ -245,6 +251,8 @@ def compare(
         policies: Names (`lyapunov(V=0.1)` sets fields), Policy classes or objects, whole Scenarios, or a mapping that
             gives each its label. The first is what the others are compared with.
         scenario: What they are run on, by default the paper's.
+        runs: In place of policies: runs that there are, or their directories. Runs of one scenario are seeds of one
+            configuration.
         seeds: How many, or which.
         out: A directory that keeps the runs, so that the same call runs only what is missing; without it they are
             removed with the Comparison.
@@ -257,6 +265,10 @@ def compare(
     >>> found.table(["energy_j"]).columns
     ['arm', 'energy_j', 'energy_j_low', 'energy_j_high', 'energy_j_verdict']
     """
+    if given := list(runs):
+        if policies or scenario is not None or fields:
+            raise ScenarioError("compare: give runs alone, as in compare(runs=['runs/a', 'runs/b'])")
+        return _of_runs([each if isinstance(each, Run) else read_run(each) for each in given])
     labelled = policies_of(policies)
     check_places("compare", fields)
     base = scenario_of(scenario if scenario is not None else Scenario(), fields)
@@ -328,6 +340,58 @@ def sweep(
     return played(plan, out, workers, executor, progress, swept)
 
 
+def _of_runs(runs: Sequence[Run]) -> Comparison:
+    """Arms are named by their policies, and by the fields in which those of one policy differ."""
+    arms, settings, where = list[Scenario](), list[dict[str, Any]](), Path(mkdtemp(prefix="feelstream-"))
+    for run in runs:
+        if run.scenario not in arms:
+            arms.append(run.scenario)
+            settings.append(flat(run.scenario.as_dict()))
+    labels = list[str]()
+    for scenario, own in zip(arms, settings, strict=True):
+        name = scenario.policy.plugin_name()
+        others = [other for each, other in zip(arms, settings, strict=True) if each.policy.plugin_name() == name]
+        differing = [field for field in own if any(other.get(field) != own[field] for other in others)]
+        labels.append(" ".join([name, *(f"{field.removeprefix('policy.')}={own[field]}" for field in differing)]))
+    places = dict[tuple[str, int], Path]()
+    for number, run in enumerate(runs):
+        key = labels[arms.index(run.scenario)], run.seed
+        if key in places:
+            raise ScenarioError(f"compare: there are two runs of {key[0]}, seed {key[1]}; give each once")
+        places[key] = run.directory or run.save(where / str(number))
+    plan = Plan("compare", tuple(map(Arm, labels, arms)), tuple(sorted({seed for _, seed in places})))
+    missing = [
+        Failure(label, seed, NOT_GIVEN) for label in labels for seed in plan.seeds if (label, seed) not in places
+    ]
+    found = Comparison(Results(plan, places, missing), where, is_kept=False)
+    finalize(found, rmtree, where, ignore_errors=True)
+    return found
+
+
+def read(directory: str | Path) -> Any:
+    """A finished run from its directory, or a comparison from its; nothing that the files name is imported.
+
+    Args:
+        directory: What `--out` or `out=` was.
+
+    Returns:
+        A `Run`, or a `Comparison` where the directory holds the results of `compare`, `sweep` or a study.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from feelstream import simulate
+    >>> with TemporaryDirectory() as place:
+    ...     len(read(simulate("tiny", engine="none", out=f"{place}/first").directory).rounds)
+    10
+    """
+    if not isinstance(directory, str | Path) or not (Path(directory) / "plan.json").is_file():
+        return read_run(directory)
+    from feelstream.report.groups import varied
+
+    results = load(directory)
+    swept = tuple(axis.field for axis in varied(results.plan)) if results.plan.name == "sweep" else ()
+    return Comparison(results, Path(directory), swept)
+
+
 def _grid(over: Any) -> list[tuple[str, list[Any]]]:
     """The fields that are swept, each with its values."""
     lists = isinstance(over, Mapping) and all(not isinstance(v, str) and isinstance(v, Iterable) for v in over.values())
@@ -364,6 +428,8 @@ def played(
         if out is None:
             rmtree(where, ignore_errors=True)
         raise
+    for sentence in failed(results):
+        log.warning(sentence)
     found = Comparison(results, where, swept, is_kept=out is not None)
     if out is None:
         finalize(found, rmtree, where, ignore_errors=True)

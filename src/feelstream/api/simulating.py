@@ -14,7 +14,7 @@ from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment.hindsight import Bound, bound_of
 from feelstream.loop.round import RoundRecord
-from feelstream.run import Change, Run, read
+from feelstream.run import Change, Run
 from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario
 from feelstream.terminal.progress import bar
@@ -120,4 +120,4 @@ def bound(run: Run | str | Path) -> Bound:
     >>> 0 <= found.gap <= 1
     True
     """
-    return bound_of(run if isinstance(run, Run) else read(run))
+    return bound_of(run if isinstance(run, Run) else runs.read(run))

@@ -25,8 +25,12 @@ def hint_nobody(finished: Run) -> None:
 
 
 def hint_budget(finished: Run) -> None:
-    """Where more than the budget was spent: a change that keeps it, if one was found."""
+    """Where more than the budget was spent: a change that keeps it, if one was found. Where no device ever spent more
+    than its budget in a round: that the budget, and what weighs energy against learning, changed nothing.
+    """
     spent, budget = float(finished.rounds["energy_mean_cum_j"][-1]), finished.budget_j
+    if finished.rounds["queue_max_j"].max() == 0:
+        hint("energy: the budget never binds: in no round did a device spend more than it, so no queue rose above 0")
     if budget <= 0 or spent <= (1 + TOLERANCE) * budget:
         return
     hint(f"energy: {significant(spent / budget, 3)} × the budget; why: docs/how-to/budget.md")

@@ -90,7 +90,8 @@ def tune(
         if tuned.weight is not None:
             found = [*changes, f"policy.{tuned.field}={tuned.weight:g}"]
             next_command("feelstream", "run", scenario, *typed("--set", found))
-    playing.tell_failures(results)
+    if results.failures:  # tune has named them
+        raise typer.Exit(1)
 
 
 def _weights(text: str) -> list[float]:

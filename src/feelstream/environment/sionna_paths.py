@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Ids, Reals
 from feelstream.environment.base import Links
 from feelstream.environment.tr38901 import DEVICE_M, NEAREST_M, SCENES
-from feelstream.errors import ScenarioError
+from feelstream.errors import ScenarioError, packages_of
 
 SIONNA = ("sionna-no-rt", "sionna")  # the same modules; the second also traces rays
 
@@ -23,9 +23,8 @@ def versions() -> dict[str, str]:
     for name in SIONNA:
         with suppress(metadata.PackageNotFoundError):
             return {name: metadata.version(name), "torch": metadata.version("torch")}
-    raise ScenarioError(
-        "world.channel.kind: tr38901 needs the package sionna-no-rt; get it with pip install 'feelstream[sionna]'"
-    )
+    how = f"get it with pip install {packages_of('sionna')}"
+    raise ScenarioError(f"world.channel.kind: tr38901 needs the package sionna-no-rt; {how}")
 
 
 def drawn(links: Links, ids: Ids, samples: int, sample_s: float, seed: int) -> tuple[NDArray[np.complex128], Reals]:

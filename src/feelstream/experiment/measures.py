@@ -4,6 +4,7 @@ and as points of energy and accuracy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,6 +33,23 @@ def by_arm(summary: pl.DataFrame) -> Rows:
     for row in summary.rows(named=True):
         found.setdefault(row["arm"], {})[row["quantity"]] = row
     return found
+
+
+def differing(labels: Sequence[str]) -> dict[str, str]:
+    """Of each label what tells it from the others: settings in brackets that all of one policy share are left out.
+
+    >>> differing(["random", "balanced(size=4,price=0.1)", "balanced(size=4,price=0.2)"])
+    {'random': 'random', 'balanced(size=4,price=0.1)': 'balanced(price=0.1)', 'balanced(size=4,price=0.2)': 'balanced(price=0.2)'}
+    """  # noqa: E501
+    parts = {label: re.fullmatch(r"([^( ]+)(?:\(([^()[\]]*)\))?(.*)", label) for label in labels}
+    settings = {label: (part[1], part[2].split(",") if part[2] else []) for label, part in parts.items() if part}
+    found = {}
+    for label, (policy, own) in settings.items():
+        others = [set(theirs) for other, (name, theirs) in settings.items() if name == policy and other != label]
+        left = [each for each in own if not others or any(each not in theirs for theirs in others)]
+        inside = f"({','.join(left)})" if left else ""
+        found[label] = f"{policy}{inside}{parts[label][3]}"  # pyright: ignore
+    return found if len(set(found.values())) == len(labels) else dict(zip(labels, labels, strict=True))
 
 
 def tables(plan: Plan, summary: pl.DataFrame) -> list[tuple[list[str], dict[str, list[str]]]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.data.datasets import Dataset
-from feelstream.errors import EngineError
+from feelstream.errors import EngineError, packages_of
 from feelstream.evaluation.contract import Part
 from feelstream.learning.contract import ABSENT, Floats, Gradients, Learner, LocalSGD, Numbers, Training
 from feelstream.learning.models import Model
@@ -48,9 +48,8 @@ try:
         without_statistics,
     )
 except ImportError as error:
-    raise EngineError(
-        "the torch engine needs PyTorch; get it with pip install 'feelstream[torch]' or choose another learning.engine"
-    ) from error
+    how = f"get it with pip install {packages_of('torch')} or choose another learning.engine"
+    raise EngineError(f"the torch engine needs PyTorch; {how}") from error
 
 EVALUATION_CHUNK = 250  # test images at a time: a chunk's activations fit the cache
 T = TypeVar("T")

@@ -86,7 +86,8 @@ def curve_chart(
 def varied_charts(
     axis: Varied, summary: pl.DataFrame, runs: pl.DataFrame, quantities: Sequence[str], budget_j: float | None = None
 ) -> list[Chart]:
-    """Each quantity that any run has against the field: mean and 95 % interval; below five seeds, every seed.
+    """Each quantity that any run has against the field: mean and 95 % interval; below five seeds, every seed. Of arms
+    without the field, a level line with its band.
 
     runs: `statistics.per_run`. budget_j: of all.
     """
@@ -110,6 +111,10 @@ def varied_charts(
                 )
         if not lines:  # no run along this field has finished
             continue
+        for style, arm in enumerate(axis.without, len(axis.lines)):  # the same at any value
+            if arm in rows:
+                level = _with_dots(arm, style, [values[0], values[-1]], [rows[arm]] * 2, quantity, runs)
+                lines.append(replace(level, interval="band"))
         means = [y for line in lines for y in line.y]
         budget = []
         if quantity.name == "energy_j" and budget_j is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feelstream.experiment import Arm, Plan
+from feelstream.experiment.measures import differing
 from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.scenario.fields import flat
 
@@ -21,10 +22,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Varied:
-    """A numeric field that arms differ in, and the arms along it: name of the line → (value, arm) in order."""
+    """A numeric field that arms differ in, and the arms along it: name of the line → (value, arm) in order; and arms
+    that have no such field, as a policy without V.
+    """
 
     field: str
     lines: dict[str, list[tuple[float, str]]]
+    without: tuple[str, ...] = ()
 
 
 def by_panel(figures: Sequence[PanelFigure]) -> list[Group]:
@@ -57,7 +61,8 @@ def _named(arms: Sequence[Arm], settings: dict[str, Any]) -> tuple[tuple[str, st
     """Label and name of each arm: of `random devices=20`, only `random` where all arms of the group have 20 devices."""
     shared = {f"{name}={value}" for key, value in settings.items() for name in (key, key.rpartition(".")[2])
               if not key.startswith("policy.")}  # fmt: skip
-    names = [" ".join(word for word in arm.label.split(" ") if word not in shared) for arm in arms]
+    names = [" ".join(word for word in name.split(" ") if word not in shared)
+             for name in differing([arm.label for arm in arms]).values()]  # fmt: skip
     if len(set(names)) < len(arms) or not all(names):
         names = [arm.label for arm in arms]
     return tuple((arm.label, name) for arm, name in zip(arms, names, strict=True))
@@ -88,7 +93,8 @@ def varied(plan: Plan) -> list[Varied]:
             lines.setdefault(rest, []).append((float(value), arm.label))
         several = {_name(plan, points, field): sorted(points) for points in lines.values() if len(points) > 1}
         if several:
-            axes.append(Varied(field, several))
+            without = tuple(label for label, own in settings.items() if field not in own)
+            axes.append(Varied(field, several, without))
     return axes
 
 

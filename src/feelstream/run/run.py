@@ -178,9 +178,15 @@ class Run:
                 raise RunError(f"the {name} must be from {first} to {last}, not {value!r:.60}")
         return explain(Scenes(self), round, device)
 
-    def to_pandas(self) -> Any:
-        """The table of rounds as a pandas DataFrame."""
-        return as_pandas(self.rounds)
+    def to_pandas(self, table: str = "rounds") -> Any:
+        """A table of the run as a pandas DataFrame.
+
+        Args:
+            table: rounds, devices, evaluations or constants.
+        """
+        if f"{table}.parquet" not in self.tables:
+            raise RunError(f"the run has no table '{table}'; it has: {', '.join(file[:-8] for file in self.tables)}")
+        return as_pandas(self.tables[f"{table}.parquet"])
 
     def _repr_html_(self) -> str:
         from feelstream.display.picture import html

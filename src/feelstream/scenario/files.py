@@ -75,7 +75,8 @@ def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
         meant = near_or_all(str(source), list(presets()))
         raise ScenarioError(f"'{shown}' is neither a preset nor a file; {meant}")
     if path.is_dir():
-        raise ScenarioError(f"{path} is a directory; a scenario is a preset (feelstream presets) or a TOML file")
+        read = f"; fs.read('{path}') reads what is stored there" if any(path.glob("*.json")) else ""
+        raise ScenarioError(f"{path} is a directory; a scenario is a preset (feelstream presets) or a TOML file{read}")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as problem:

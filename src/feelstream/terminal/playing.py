@@ -11,7 +11,6 @@ from rich.text import Text
 from feelstream.errors import RunError
 from feelstream.experiment import Plan, Results, comparison, dask_executor, execute, load
 from feelstream.experiment.measures import HEADLINE
-from feelstream.experiment.store import NOT_YET
 from feelstream.run.files import write_atomically
 from feelstream.scenario.fields import flat
 from feelstream.terminal import tables
@@ -56,15 +55,12 @@ def tell_failures(results: Results, played: bool = True) -> None:
 
     played: whether the runs were tried just now; if not, those that are not finished yet are no failures.
     """
-    reasons: dict[str, list[str]] = {}
-    for failure in (each for each in results.failures if played or each.reason != NOT_YET):
-        reasons.setdefault(failure.reason, []).append(f"{failure.arm}, seed {failure.seed}")
-    for reason, runs in reasons.items():
-        more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
-        err.print(f"failed: {'; '.join(runs[:3])}{more}: {reason}", style="red", soft_wrap=True)
-    if reasons and played:
+    lines = tables.failed(results, played)
+    for line in lines:
+        err.print(line, style="red", soft_wrap=True)
+    if lines and played:
         err.print("the same command tries them again")
-    if reasons:
+    if lines:
         raise typer.Exit(1)
 
 

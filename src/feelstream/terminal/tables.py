@@ -12,9 +12,20 @@ import polars as pl
 
 from feelstream.display.quantities import MINUS, QUANTITIES, Quantity, counted, meanings, of_table
 from feelstream.errors import RunError
-from feelstream.experiment import Plan
-from feelstream.experiment.measures import JUDGED, Rows, by_arm, cell, differences, judgement, measured, tables
+from feelstream.experiment import Plan, Results
+from feelstream.experiment.measures import (
+    JUDGED,
+    Rows,
+    by_arm,
+    cell,
+    differences,
+    differing,
+    judgement,
+    measured,
+    tables,
+)
 from feelstream.experiment.statistics import FEW_SEEDS, LEAST_SEEDS, LEVEL, TEST, UNCLEAR, UNCLEAR_BY_HOLM
+from feelstream.experiment.store import NOT_YET
 from feelstream.plugins import near_or_all
 
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
@@ -64,14 +75,18 @@ def cells_of(
     shown, rows = chosen(summary, quantities), by_arm(summary)
     first = next(iter(rows))
     judged_at_all = len(rows) > 1 and seeds >= LEAST_SEEDS
-    titles = ["policy", *(quantity.column_title for quantity in shown), f"against {first}" if judged_at_all else ""]
-    lines, said = [], set[str]()
+    titles = [
+        "policy",
+        *(quantity.column_title for quantity in shown),
+        f"against {differing([*rows])[first]}" if judged_at_all else "",
+    ]
+    lines, said, names = [], set[str](), differing([*rows])
     for arm, own in rows.items():
         judged = [own[name] for name in JUDGED if name in own and arm != first and judged_at_all]
         words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {w}" for row in judged if (w := word(row))]
         said |= {row["verdict"] for row in judged}
         why = str(judged[0]["verdict"]) if judged and shown and not words else ""
-        lines.append([arm, *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
+        lines.append([names[arm], *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
     notes = [
         f"mean ± half of the 95 % interval over {counted(seeds, 'seed')}" if seeds > 1 else "one seed: no interval"
     ]
@@ -83,7 +98,7 @@ def cells_of(
         notes.append(FEW_SEEDS)
     notes += ["energy per device and round"] * any(quantity.name == "energy_j" for quantity in shown)
     fewer = {arm: n for arm, own in rows.items() if (n := max(row["n"] for row in own.values())) < seeds}
-    notes += [f"{arm}: only {n} of the {seeds} seeds" for arm, n in fewer.items()]
+    notes += [f"{arm}: {n} of the {seeds} seeds" for arm, n in fewer.items()]
     return titles, lines, [*notes, *_alike(rows)]
 
 
@@ -94,6 +109,17 @@ def _alike(rows: Rows) -> list[str]:
         found.setdefault(tuple((name, row["n"], row["mean"]) for name, row in own.items() if row["n"]), []).append(arm)
     alike = [arms for arms in found.values() if len(arms) > 1]
     return [f"{', '.join(arms)} came to exactly the same: what they differ in had no effect here" for arms in alike]
+
+
+def failed(results: Results, played: bool = True) -> list[str]:
+    """A line for each reason why runs failed, with the first of these runs; without `played`, what is not finished has
+    not failed.
+    """
+    reasons: dict[str, list[str]] = {}
+    for failure in (each for each in results.failures if played or each.reason != NOT_YET):
+        reasons.setdefault(failure.reason, []).append(f"{failure.arm}, seed {failure.seed}")
+    more = {reason: f" and {len(runs) - 3} more" if len(runs) > 3 else "" for reason, runs in reasons.items()}
+    return [f"failed: {'; '.join(runs[:3])}{more[reason]}: {reason}" for reason, runs in reasons.items()]
 
 
 def word(row: dict[str, Any]) -> str:
