@@ -128,7 +128,7 @@ def test_the_page_has_gaps_in_bold_where_a_larger_loss_is_excluded() -> None:
     assert {name: ends[name][4].startswith("**−") for name in gaps} == {"a": True, "b": False}
     assert [ends[name][5] for name in gaps] == ["1/1000", "1/1000"]
     whole = rows_of(said, "## Over the whole run")
-    assert [cells[3].startswith("**−") for cells in whole.values()] == [True, True]
+    assert [cells[1].startswith("**−") for cells in whole.values()] == [True, True]
     assert "at the end is excluded in 1 of 2 scenarios (not in `b`), and one of" in said
     assert "over the run in 2 of 2. No margin" in said
     assert "real cores" not in said  # whose energies were not given
@@ -189,7 +189,9 @@ def test_its_report_and_page_are_written_from_runs(tmp_path: Path) -> None:
 
 def test_the_page_is_made_from_its_tables() -> None:
     stale = "docs/within-budget-results.md is stale; run python docs/make_results.py"
-    assert (DOCS / "within-budget-results.md").read_text(encoding="utf-8") == from_tables(DOCS), stale
+    said = (DOCS / "within-budget-results.md").read_text(encoding="utf-8")
+    assert said == from_tables(DOCS), stale
+    assert len(said.split()) <= 1000
 
 
 def test_the_readme_and_the_page_on_the_rule_say_what_the_table_says() -> None:

@@ -72,7 +72,7 @@ def text(table: tables.Table, cores: tables.Table | None = None) -> str:
         missing=[name for name in SCENARIOS if name not in rows["scenario"]],
         margins={name: f"{100 * margin:.0f}" for name, margin in MARGINS.items()},
         ends={name: _ends(everyone, own, alike[name]) for name, everyone, own in both},
-        means={name: _means(everyone, own) for name, everyone, own in both},
+        means={name: _means(own) for name, _, own in both},
         held={name: held(rows, LONGER, name) for name in MARGINS},
         below={name: sum((each or 0) < 0 for each in own[f"{name}_same"]) for name in MARGINS},
         servers={name: _servers(rows, policy) for name, policy in SERVERS.items()},
@@ -104,17 +104,15 @@ def _ends(everyone: Row, own: Row, same: Row | None) -> list[str]:
     ]  # fmt: skip
 
 
-def _means(everyone: Row, own: Row) -> list[str]:
+def _means(own: Row) -> list[str]:
     gap, name = _interval(own, "accuracy_area_gap"), "accuracy_area"
-    return [
-        _percent(everyone, name, bare=True), _percent(own, name, bare=True), _interval(own, f"{name}_same"),
-        f"**{gap}**" if own[f"{name}_holds"] else gap,
-    ]  # fmt: skip
+    return [_interval(own, f"{name}_same"), f"**{gap}**" if own[f"{name}_holds"] else gap]
 
 
-def _servers(rows: pl.DataFrame, policy: str) -> list[str]:
-    gaps = [[own[f"{name}_gap"] for name in MARGINS] for _, _, own in pairs(rows, policy)]
-    return [NONE if None in each else " / ".join(map(_points, each)) for each in gaps]
+def _servers(rows: pl.DataFrame, policy: str) -> str:
+    """The gaps at the end to everyone with FedAvg, from the smallest to the largest."""
+    gaps = [own["late_accuracy_gap"] for _, _, own in pairs(rows, policy) if own["late_accuracy_gap"] is not None]
+    return f"{_points(min(gaps))} to {_points(max(gaps))}" if gaps else NONE
 
 
 def _law(row: Row) -> list[str]:
