@@ -22,10 +22,11 @@ import polars as pl
 import feelstream as fs
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.runner import execute
-from feelstream.experiment.statistics import Interval, interval, pareto_front, per_run
+from feelstream.experiment.runs import of_rounds
+from feelstream.experiment.statistics import Interval, interval, pareto_front
 
 GRID = (1e-4, 1e-3, 1e-2, 5e-2, 2e-1, 1.0)
-ACCURACIES = {"late_accuracy": "accuracy", "accuracy_area": "mean accuracy"}  # columns of `per_run`, and their names
+ACCURACIES = {"late_accuracy": "accuracy", "accuracy_area": "mean accuracy"}  # columns of `of_rounds`, and their names
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def main() -> None:
         plan = case.plan(seeds)
         results = execute(plan, options.out / plan.name.replace(" ", "-"), workers=options.workers)
         print(f"\n{plan.name}, {len(seeds)} seeds", flush=True)
-        report(per_run(results.rounds()), [arm.label for arm in plan.arms])
+        report(of_rounds(results.rounds()), [arm.label for arm in plan.arms])
 
 
 def report(runs: pl.DataFrame, arms: list[str]) -> None:

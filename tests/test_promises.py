@@ -17,7 +17,7 @@ import feelstream as fs
 from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
-from feelstream.experiment.comparison import COLUMNS, arrivals, participation
+from feelstream.experiment.runs import COLUMNS, arrivals, participation
 from feelstream.plugins import Inert
 from feelstream.run import simulate_in
 

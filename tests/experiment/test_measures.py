@@ -9,8 +9,7 @@ from compared import spread, summary_of
 from feelstream.display.quantities import number, significant
 from feelstream.experiment import statistics
 from feelstream.experiment.measures import cells, judgement, measured, with_interval
-from feelstream.experiment.significance import compared
-from feelstream.experiment.statistics import Interval, interval
+from feelstream.experiment.statistics import Interval, compared, interval
 
 
 def test_cells_say_mean_interval_and_how_many_seeds_got_there(three_arms):

@@ -14,7 +14,7 @@ from sealing import seal
 import feelstream as fs
 from feelstream.columns import DEVICE_COLUMNS, columns_of
 from feelstream.report import results_in
-from feelstream.report.origin import origin
+from feelstream.report.html.page import origin
 
 METERED, SILENT, PLAIN, ABSENT = range(4)
 

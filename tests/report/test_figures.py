@@ -12,10 +12,10 @@ import pytest
 from matplotlib.colors import to_rgb
 from scipy import stats
 
-from feelstream.display.line_styles import LINE_STYLES
+from feelstream.display.chart import LINE_STYLES
 from feelstream.display.picture import COLUMN_WIDTH_IN
-from feelstream.experiment.panels import PanelFigure, curves
 from feelstream.report import figures
+from feelstream.report.groups import PanelFigure
 from feelstream_studies.hu2023 import paper as reproduce
 
 ALL = tuple(reproduce.FIGURES.values())
@@ -132,7 +132,7 @@ def test_curves_are_the_bands_of_the_runs(paper_results, paper_output):
 
 def test_one_seed_has_a_line_and_no_band(paper_results):
     rounds = paper_results.rounds().filter(pl.col("seed") == 0)
-    table = curves((reproduce.FIGURES["fig1"],), rounds)
+    table = figures.panel_curves((reproduce.FIGURES["fig1"],), rounds)
     assert table["low"].null_count() == table.height
     (axes,) = panel_figure(reproduce.FIGURES["fig1"].panels[2], rounds).axes
     assert len(axes.get_lines()) == 4

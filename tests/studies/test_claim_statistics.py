@@ -7,9 +7,8 @@ from math import log2
 import numpy as np
 import pytest
 
-from feelstream.experiment.significance import one_sided_p
-from feelstream.studies.claims.claim import Paired
-from feelstream.studies.claims.judging import p_values
+from feelstream.experiment.statistics import one_sided_p
+from feelstream.studies.claims import Paired, p_values
 from feelstream_studies.hu2023.claims.metrics import MARGIN, shrinkage
 from feelstream_studies.hu2023.claims.resampling import Resampled, resampled
 from feelstream_studies.hu2023.claims.statements import slope_by_width

@@ -27,8 +27,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from feelstream.display.chart import ROUNDS, Axis, Chart, Ends, Line, budget_line
-from feelstream.display.line_styles import line_style
+from feelstream.display.chart import ROUNDS, Axis, Chart, Ends, Line, budget_line, line_style
 from feelstream.display.quantities import QUANTITIES, of_table
 from feelstream.errors import RunError
 from feelstream.plugins import did_you_mean

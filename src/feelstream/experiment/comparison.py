@@ -9,16 +9,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from feelstream.arrays import Flags, Ints, Reals
-from feelstream.columns import SPENT, spent_j
-from feelstream.data.streaming.buffers import Buffer
 from feelstream.display.quantities import by_round, of_table, short
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
-from feelstream.experiment.significance import compared
+from feelstream.experiment.runs import per_run
+from feelstream.experiment.statistics import compared
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario import Scenario
@@ -38,10 +35,6 @@ from feelstream.scenario.overrides import (
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
 
-WORK = ("stored", "scheduled", "transmitted")
-COLUMNS = (*WORK, *SPENT)  # of the device table, as far as they are there
-SHARES = ("energy_over_budget", "devices_over_budget", "worst_device", "data_used", "fairness")
-REPORTS = "e_report_j"
 MOST_ARMS = 10_000  # more take minutes to check, and nobody reads their table
 
 
@@ -152,23 +145,12 @@ def _axis(entry: str | Varied) -> list[Override]:
     return found
 
 
-def per_run(results: Results) -> pl.DataFrame:
-    """`statistics.per_run` of every finished run, with the measures that need its device table."""
-    rows = [
-        {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, COLUMNS), results.plan.arm(arm).scenario)
-        for arm, seed in results.finished
-    ]
-    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(SHARES, pl.Float64)
-    found = pl.DataFrame(rows, schema=schema)
-    return statistics.per_run(results.rounds()).join(found, on=["arm", "seed"], how="left", maintain_order="left")
-
-
 def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFrame:
     """One row per arm and quantity: `SUMMARY`, with the paired difference against the first arm.
 
     The quantities are those of `quantities` that a run has one number of; one that no run has a value of is left out
     (accuracy, where nothing was learned). n counts the seeds with a value. The difference is null for the first arm
-    itself; verdicts are those of `significance.compared`, corrected for the number of arms. A time to an accuracy has a
+    itself; verdicts are those of `statistics.compared`, corrected for the number of arms. A time to an accuracy has a
     median: it has a mean, and a difference, only where every run reached that accuracy, and median_is_bound says
     whether the median is more than the number given. runs: `per_run(results)`, if it is at hand.
     """
@@ -221,72 +203,3 @@ def curves(results: Results) -> pl.DataFrame:
         for column in (quantity.name for quantity in by_round(rounds.columns))
     ]
     return pl.concat(bands)
-
-
-def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
-    """The `SHARES` of a run from the `COLUMNS` of its device table; all None where no such table was kept.
-
-    energy_over_budget: `budget_ratio`. devices_over_budget: share of devices with (1/T) Σ E_k > E_k^avg. worst_device:
-    the greatest Ē_k / E_k^avg. data_used: `data_used`. fairness: Jain's index of how often each device was scheduled,
-    None if nobody ever was.
-    """
-    if devices is None or devices.is_empty():
-        return dict.fromkeys(SHARES)
-    shape = (scenario.system.rounds, scenario.system.devices)
-    # (T, K) each: rows are sorted by round, then device.
-    stored, scheduled, sent = (devices[column].to_numpy().reshape(shape) for column in WORK)
-
-    def mean_j(table: pl.DataFrame) -> Reals:
-        return spent_j(table).to_numpy().reshape(shape).mean(axis=0)
-
-    energy_j = mean_j(devices.drop(REPORTS, strict=False))
-    if REPORTS in devices.columns:  # by themselves, so that summary.csv keeps its bits
-        energy_j = energy_j + mean_j(devices.select(REPORTS))
-    budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])
-    return {
-        "energy_over_budget": budget_ratio(energy_j, budget_j),
-        "devices_over_budget": float((energy_j > budget_j).mean()),
-        "worst_device": float((energy_j / budget_j).max()) if (budget_j > 0).all() else None,
-        "data_used": data_used(stored, sent, scenario.data.buffer),
-        "fairness": statistics.jain_index(scheduled.sum(axis=0)) if scheduled.any() else None,
-    }
-
-
-def budget_ratio(energy_j: Reals, budget_j: Reals) -> float | None:
-    """(1/K) Σ Ē_k / E_k^avg: 1 where all spend their budget; None where a budget is 0. Both (K,), J per round."""
-    return float((energy_j / budget_j).mean()) if (budget_j > 0).all() else None
-
-
-def arrivals(stored: Ints, sent: Flags, buffer: Buffer) -> Ints | None:
-    """Samples that arrived at each device in each round, from what it held and when it transmitted, (T, K) each.
-
-    |S(t)| − |S(t−1)| plus what left: all, where a transmission empties the buffer, or the arrivals of round t − w,
-    where samples are held w rounds. None where the promises of the buffer do not tell.
-    """
-    rounds, empties = buffer.holds_rounds, buffer.empties_on_use
-    if not buffer.admits_all or not (buffer.keeps or rounds) or (empties and rounds):
-        return None
-    came = np.diff(stored, axis=0, prepend=0)
-    if empties:
-        came[1:] += np.where(sent[:-1], stored[:-1], 0)
-    for t in range(rounds or len(came), len(came)):
-        came[t] += came[t - (rounds or 0)]
-    return came
-
-
-def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
-    """Share of all samples that arrived which were held by a device at least once when it transmitted.
-
-    A buffer that holds the newest arrivals puts min(|S_k(t)|, arrived since t̂_k) samples to their first use at t.
-    stored, sent: (T, K), what each device held and whether it transmitted. None where nothing arrived, and for buffers
-    that may discard samples unseen (fifo, reservoir), whose arrivals the table does not tell.
-    """
-    came = arrivals(stored, sent, buffer)
-    if came is None or not came.any():
-        return None
-    arrived = came.cumsum(axis=0)
-    # What had arrived by the last use before each round.
-    by_last_use = np.maximum.accumulate(np.where(sent, arrived, 0), axis=0)
-    by_last_use = np.vstack([np.zeros_like(arrived[:1]), by_last_use[:-1]])
-    first_use = np.where(sent, np.minimum(stored, arrived - by_last_use), 0)
-    return float(first_use.sum() / came.sum())

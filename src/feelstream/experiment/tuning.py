@@ -16,7 +16,8 @@ import polars as pl
 from feelstream.display.quantities import QUANTITIES, counted, significant
 from feelstream.errors import FeelstreamError, ScenarioError
 from feelstream.experiment.plan import Arm, Plan
-from feelstream.experiment.statistics import Interval, interval, per_run
+from feelstream.experiment.runs import of_rounds
+from feelstream.experiment.statistics import Interval, interval
 from feelstream.experiment.store import Results
 from feelstream.run import simulate
 from feelstream.scenario import Scenario
@@ -82,7 +83,7 @@ def trades(results: Results) -> list[Trade]:
     """One entry per weight whose runs finished, in the order of the plan."""
     rounds, found = results.rounds(), []
     importance = rounds.group_by("arm", "seed").agg(importance=pl.col("importance_sum").mean())
-    runs = per_run(rounds).join(importance, on=["arm", "seed"])
+    runs = of_rounds(rounds).join(importance, on=["arm", "seed"])
     for arm in results.plan.arms:
         own = runs.filter(arm=arm.label)
         energy, scheduled, queue, accuracy = (

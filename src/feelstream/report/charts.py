@@ -23,7 +23,8 @@ from feelstream.display.picture import in_lines
 from feelstream.display.quantities import QUANTITIES, Quantity
 from feelstream.errors import RunError
 from feelstream.experiment.measures import Point
-from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, series
+from feelstream.experiment.runs import series
+from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round
 from feelstream.experiment.tuning import MEASURED, Trade, keeps
 from feelstream.report.groups import Varied
 
@@ -89,7 +90,7 @@ def varied_charts(
     """Each quantity that any run has against the field: mean and 95 % interval; below five seeds, every seed. Of arms
     without the field, a level line with its band.
 
-    runs: `statistics.per_run`. budget_j: of all.
+    runs: `runs.of_rounds`. budget_j: of all.
     """
     values = sorted({value for points in axis.lines.values() for value, _ in points})
     label = axis.field.rpartition(".")[2]

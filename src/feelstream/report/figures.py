@@ -13,7 +13,7 @@ from feelstream.display.picture import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI
 from feelstream.errors import RunError
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import Point
-from feelstream.experiment.panels import Panel, PanelFigure
+from feelstream.experiment.statistics import band_by_round
 from feelstream.experiment.tuning import Trade
 from feelstream.report.charts import (
     curve_chart,
@@ -22,7 +22,7 @@ from feelstream.report.charts import (
     trade_off_charts,
     varied_charts,
 )
-from feelstream.report.groups import Group, Varied, same_budget_j, varied
+from feelstream.report.groups import Group, Panel, PanelFigure, Varied, same_budget_j, varied
 from feelstream.run.files import write_atomically
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
@@ -73,7 +73,7 @@ def varied_figure(
 def ends_figure(
     arms: Sequence[str], summary: pl.DataFrame, runs: pl.DataFrame, quantities: Sequence[str], look: Look
 ) -> Figure:
-    """What runs came to, side by side; see `ends_charts`. runs: `statistics.per_run`."""
+    """What runs came to, side by side; see `ends_charts`. runs: `runs.of_rounds`."""
     charts = ends_charts(arms, summary, runs, quantities)
     size = (COLUMN_WIDTH_IN * max(1 / len(charts), 0.7), ROW_IN * len(arms) + AROUND_IN)
     return figure_of(charts, len(charts), size, look)
@@ -95,6 +95,19 @@ def panel_chart(panel: Panel, rounds: pl.DataFrame) -> Chart:
     names = [(curve.arm, curve.name) for curve in panel.curves]
     heading = f"({panel.letter}) {panel.setting}" if panel.letter else panel.setting
     return curve_chart(panel.quantity, names, rounds, heading=heading)
+
+
+def panel_curves(figures: Sequence[PanelFigure], rounds: pl.DataFrame) -> pl.DataFrame:
+    """Columns panel, quantity, arm, round, mean, low, high, n: mean and 95 % band over seeds of all panels whose
+    quantity was measured, in the units of the rounds table.
+    """
+    tables = []
+    for panel in (panel for figure in figures for panel in figure.panels):
+        shown = band_by_round(rounds.filter(pl.col("arm").is_in([curve.arm for curve in panel.curves])), panel.quantity)
+        tables.append(
+            shown.select(pl.lit(panel.key).alias("panel"), pl.lit(panel.quantity).alias("quantity"), pl.all())
+        )
+    return pl.concat(tables)
 
 
 def panel_figures(figures: Sequence[PanelFigure], rounds: pl.DataFrame) -> Iterator[tuple[str, Figure]]:

@@ -1,4 +1,7 @@
-"""Which configurations belong on one chart, and which lie along a field that was varied."""
+"""Which configurations stand together: in a panel of a paper, on one chart of a page, or along a field that was varied.
+
+All of it is data: label of each arm, and what a legend calls it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,53 @@ from typing import Any
 
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.measures import differing
-from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.scenario.fields import flat
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel: an arm of the plan, and what the legend calls it."""
+
+    arm: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure: a quantity by round, for several arms.
+
+    Attributes:
+        key: Number of the figure and letter, "1a"; what may follow is not shown: "1a-with-data".
+        setting: The data, in words.
+        quantity: A column of the rounds table.
+        curves: One for each arm.
+    """
+
+    key: str
+    setting: str
+    quantity: str
+    curves: tuple[Curve, ...]
+
+    @property
+    def letter(self) -> str:
+        return self.key.lstrip("0123456789")[:1]
+
+
+@dataclass(frozen=True)
+class PanelFigure:
+    """A figure of a paper: its panels share a legend.
+
+    Attributes:
+        key: As files are called: "fig1".
+        title: "Figure 1".
+        caption: What stands under it.
+        panels: From left to right.
+    """
+
+    key: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from feelstream.display.chart import Axis, Chart, Line, log_ticks
-from feelstream.display.line_styles import LineStyle, line_style
+from feelstream.display.chart import Axis, Chart, Line, LineStyle, line_style, log_ticks
 from feelstream.display.picture import (
     BUDGET_LINE,
     COLUMN_WIDTH_IN,
@@ -24,11 +23,11 @@ from feelstream.display.quantities import counted, number, significant
 from feelstream.experiment import Results
 from feelstream.report import Content, Section
 from feelstream.report.charts import front_of
-from feelstream.report.comparison import worlds
+from feelstream.report.content import render
 from feelstream.report.figures import panel_figures, pareto_figure, save
 from feelstream.report.groups import by_panel
-from feelstream.report.html.templates import render
-from feelstream.report.origin import origin
+from feelstream.report.html.page import origin
+from feelstream.report.writing import worlds
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import Claim, Finding
 

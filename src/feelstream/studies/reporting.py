@@ -14,7 +14,7 @@ from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.report import Section
-from feelstream.report.html.templates import render
+from feelstream.report.content import render
 from feelstream.report.writing import usable
 from feelstream.run.files import write_sealed
 from feelstream.studies.claims import EXPLAINED, Finding, Verdict, chance, judged, one_run, ours

@@ -3,23 +3,25 @@
 from feelstream.display.quantities import MINUS, QUANTITIES, counted, meanings, number, significant
 from feelstream.errors import RunError
 from feelstream.experiment import Results
-from feelstream.experiment.comparison import per_run, summarise
+from feelstream.experiment.comparison import summarise
 from feelstream.experiment.hindsight import bound_of
 from feelstream.experiment.measures import by_arm, cell, tables
-from feelstream.experiment.panels import Curve, Panel, PanelFigure
-from feelstream.experiment.significance import compared, holm, one_sided_p, student
+from feelstream.experiment.runs import SPANS, Span, per_run
 from feelstream.experiment.statistics import (
     HIGHER,
     LEAST_SEEDS,
     LEVEL,
     LOWER,
     NO_SEED,
-    SPANS,
     Interval,
-    Span,
+    compared,
+    holm,
     interval,
+    one_sided_p,
+    student,
     t_quantile,
-)
+)  # fmt: skip
+from feelstream.report.groups import Curve, Panel, PanelFigure
 
 __all__ = [
     "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Interval", "Panel",

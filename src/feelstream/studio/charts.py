@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
-from feelstream.display.chart import NEAR
-from feelstream.display.line_styles import line_style
+from feelstream.display.chart import NEAR, line_style
 from feelstream.display.quantities import QUANTITIES, short
 from feelstream.loop.changes import BUDGET
 from feelstream.policies.ranking import Ranking

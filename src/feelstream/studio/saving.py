@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.display.line_styles import line_style
+from feelstream.display.chart import line_style
 from feelstream.display.quantities import QUANTITIES, short
 from feelstream.errors import RunError
 from feelstream.run import simulate_in

@@ -19,10 +19,10 @@ import feelstream as fs
 from feelstream import report
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
-from feelstream.experiment.statistics import per_run
+from feelstream.experiment.runs import of_rounds
 from feelstream.report.charts import MOST_SEEDS, curve_chart
 from feelstream.report.html import charts, device_maps
-from feelstream.report.origin import origin
+from feelstream.report.html.page import origin
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_directories_without_results_are_refused(tmp_path):
 
 def test_the_page_opens_with_what_came_out(learned_results, learned_text):
     page = Page(learned_text)
-    runs = per_run(learned_results.rounds())
+    runs = of_rounds(learned_results.rounds())
     arms = [arm.label for arm in learned_results.plan.arms]
     accuracy = {arm: float(runs.filter(arm=arm)["late_accuracy"].to_numpy().mean()) for arm in arms}
     energy = {arm: float(runs.filter(arm=arm)["energy_j"].to_numpy().mean()) for arm in arms}
@@ -283,7 +283,7 @@ def test_a_sweep_has_the_field_that_was_varied_on_x(seeds, tmp_path):
     assert chart["layout"]["xaxis"]["type"] == "log"
     assert line["error_y"]["visible"] == (seeds == 5)
     assert any(trace["meta"]["role"] == "dots" for trace in chart["traces"]) == (seeds == 2)
-    means = per_run(results.rounds()).group_by("arm", maintain_order=True).agg(pl.col("energy_j").mean())
+    means = of_rounds(results.rounds()).group_by("arm", maintain_order=True).agg(pl.col("energy_j").mean())
     assert line["y"] == pytest.approx((means["energy_j"] * 1e3).to_list(), rel=1e-5)
 
 

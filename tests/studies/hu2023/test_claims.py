@@ -9,11 +9,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from feelstream.experiment.significance import holm
+from feelstream.experiment.statistics import holm
 from feelstream.run.trace import ROUNDS
-from feelstream.studies.claims import Finding, Verdict, judged
-from feelstream.studies.claims.claim import Paired
-from feelstream.studies.claims.judging import p_values
+from feelstream.studies.claims import Finding, Paired, Verdict, judged, p_values
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import all_claims, remaining_claims
 

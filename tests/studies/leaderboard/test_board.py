@@ -16,7 +16,7 @@ from feelstream import cli
 from feelstream.experiment import comparison
 from feelstream.experiment.measures import cells, measured, pareto_points
 from feelstream.experiment.tuning import with_weight
-from feelstream.report import comparison as board
+from feelstream.report import writing as board
 from feelstream.report.charts import TITLE
 from feelstream.scenario.files import preset
 from feelstream_studies import tables

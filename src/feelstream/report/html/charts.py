@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.display.chart import Axis, Chart, Ends, Line
-from feelstream.display.line_styles import LINE_STYLES, line_style
+from feelstream.display.chart import LINE_STYLES, Axis, Chart, Ends, Line, line_style
 from feelstream.display.quantities import short, significant
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
