@@ -9,7 +9,7 @@ import numpy as np
 from nicegui import run, ui
 
 from feelstream.columns import spent_j
-from feelstream.display.line_styles import line_style
+from feelstream.display.chart import line_style
 from feelstream.display.quantities import QUANTITIES, measures
 from feelstream.run.explaining import number, shown_as
 from feelstream.studio import charts, maps
