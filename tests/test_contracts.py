@@ -201,6 +201,8 @@ def wrong_ones(array: Array, values: np.ndarray) -> Iterator[tuple[str, Any]]:
         yield "NaN", np.full_like(values, np.nan, dtype=array.dtype or float)
     if array.least >= 0 and values.size:
         yield "a negative number", np.full_like(values, -1)
+    if array.most < np.inf and values.size:
+        yield "too large a number", np.full_like(values, 2 * array.most)
 
 
 def returning(change: Callable[[Any], Any]) -> Callable[[Any], Any]:

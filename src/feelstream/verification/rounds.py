@@ -81,6 +81,14 @@ class Rounds(Table):
         self.K, self.constants, self.t = source.run.devices, source.constants, self.rounds[:, None]
         self.planned = np.clip(totals.planned, 0, self.K)  # [R]
         self.n = np.maximum(self.planned, 1)[:, None]
+        self.sent = self.transmitted | self.lost  # who used the band, whether the update arrived or not
+        self.n_sent = self.sent.sum(axis=1, keepdims=True)
+        own, constants = self.has("own_costs"), self.constants
+        self.budget_j = constants[budget_column(self.phase.first)]
+        self.update_bits: Array | float = self.cost_bits if own else self.run.radio.update_bits
+        self.download_s = self.cost_down_s if own else constants["download_s"]
+        self.download_j = self.cost_down_j if own else constants["download_j"]
+        self.time_s = constants["deadline_s"] - self.download_s  # T_k: what computing and sending may take together
 
     def before(self, column: str, at_first: Array | float | None = None) -> Array:
         """The column one round earlier; before the first round all is 0, or at_first."""
@@ -110,10 +118,6 @@ class Rounds(Table):
     # Constants in force
 
     @cached_property
-    def budget_j(self) -> Array:
-        return self.constants[budget_column(self.phase.first)]
-
-    @cached_property
     def model_cycles(self) -> Array:
         """c by the scenario: constants, by what each holds, or as a user's own rule said."""
         if self.has("own_costs"):
@@ -132,23 +136,6 @@ class Rounds(Table):
         if not self.has("plans_measured"):
             return 1.0
         return self.e_cmp_planned_j / (self.law_j(self.cycles, self.f_hz) if self.has("law") else 1.0)
-
-    @property
-    def update_bits(self) -> Array | float:
-        return self.cost_bits if self.has("own_costs") else self.run.radio.update_bits
-
-    @property
-    def download_s(self) -> Array:
-        return self.cost_down_s if self.has("own_costs") else self.constants["download_s"]
-
-    @property
-    def download_j(self) -> Array:
-        return self.cost_down_j if self.has("own_costs") else self.constants["download_j"]
-
-    @cached_property
-    def time_s(self) -> Array:
-        """T_k: what computing and sending may take together."""
-        return self.constants["deadline_s"] - self.download_s
 
     @cached_property
     def equal_power_w(self) -> Array:
@@ -231,15 +218,6 @@ class Rounds(Table):
         """E~(n) = E_cmp + p (P0/β) T~(n) + E_down."""
         sending = self.reliability * self.equal_power_w * self.surrogate_s(n)
         return self.computing_j(self.f_hz) + sending + self.download_j
-
-    @cached_property
-    def sent(self) -> Array:
-        """Who used the band, whether the update arrived or was lost."""
-        return self.transmitted | self.lost
-
-    @cached_property
-    def n_sent(self) -> Array:
-        return self.sent.sum(axis=1, keepdims=True)
 
     @cached_property
     def energy_j(self) -> Array:
