@@ -10,17 +10,19 @@ import pytest
 from builders import small
 
 from feelstream import simulate, verify
-from feelstream.model.energy import Voltage
+from feelstream.model.energy import Core, Voltage
 from feelstream.policies.solvers import rations
 from feelstream.verification.findings import Report
 
 A72 = ("cpu.energy.kind=voltage", "cpu.profile=rk3399-a72", "cpu.frequency_hz=profile")
+SEVERAL = 'devices.classes=[{share=0.5}, {share=0.5, profile="rk3399-a53", cycles=1e8}]'
 LAWS = {
     "cubic": (),
     "interpolated": A72,
     "leaking": (*A72, "cpu.energy.leakage_w=0.08"),
     "discrete": (*A72, "cpu.energy.points=discrete"),
     "the paper's range": ("cpu.energy.kind=voltage", "cpu.profile=rk3288-a12", "cpu.energy.points=discrete"),
+    "several cores, and batteries": (*A72, "cpu.energy.leakage_w=0.08", "world.harvest.kind=packets", SEVERAL),
 }
 JOINT = ("lyapunov_joint", "balanced_joint")
 OTHERS = ("lyapunov", "greedy_energy", "ocean", "myopic_energy", "select_all")
@@ -32,45 +34,28 @@ def checked(directory: Path, policy: str, *more: str, seed: int = 0, rounds: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", JOINT)
-@pytest.mark.parametrize("law", [law for law in LAWS if law != "cubic"])  # which other tests try in every way
-def test_joint_policies_agree_under_every_law(law: str, policy: str, tmp_path: Path) -> None:
-    narrow = ("radio.bandwidth_hz=1e6", "radio.received_power_dbm=-36.0")
-    for seed, more in enumerate([narrow] if law == "interpolated" else [(), narrow]):
-        report = checked(tmp_path, policy, *LAWS[law], *more, seed=seed, rounds=4)
-        assert report.ok, str(report)
-
-
-@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize("policy", [*OTHERS, *JOINT])
 @pytest.mark.parametrize("law", LAWS)
-def test_others_agree_under_every_law(law: str, policy: str, tmp_path: Path) -> None:
-    report = checked(tmp_path, policy, *LAWS[law])
-    assert report.ok, str(report)
-
-
-def test_devices_of_several_cores_and_batteries_agree(tmp_path: Path) -> None:
-    classes = ({"share": 0.5}, {"share": 0.5, "profile": "rk3399-a53", "cycles": 1e8})
-    harvest = {"world.harvest.kind": "packets"}
-    for seed, policy in enumerate(("lyapunov", "lyapunov_joint")):
-        scenario = small(f"policy.name={policy}", "system.rounds=4", *LAWS["leaking"])
-        scenario = scenario.with_(**{"devices.classes": classes}, **harvest)
-        report = verify(simulate(scenario, 1).save(tmp_path / f"run{seed}"))
+def test_runs_agree_under_every_law(law: str, policy: str, tmp_path: Path) -> None:
+    narrow = ("radio.bandwidth_hz=1e6", "radio.received_power_dbm=-36.0")
+    for seed, more in enumerate([(), narrow]):
+        report = checked(tmp_path, policy, *LAWS[law], *more, seed=seed, rounds=4 if policy in JOINT else 12)
         assert report.ok, str(report)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "wrong", "policy", "law"),
+    ("of", "name", "wrong", "policy", "law"),
     [
-        ("_volts", lambda right: lambda *of: 0.99 * right(*of), "lyapunov", "interpolated"),
-        ("_volts", lambda right: lambda *of: 0.99 * right(*of), "lyapunov_joint", "discrete"),
-        ("_leakage_of", lambda right: lambda *of: 0.0, "lyapunov", "leaking"),
+        (Core, "volts", lambda right: lambda *of: 0.99 * right(*of), "lyapunov", "interpolated"),
+        (Core, "volts", lambda right: lambda *of: 0.99 * right(*of), "lyapunov_joint", "discrete"),
+        (Voltage, "_leakage_of", lambda right: lambda *of: 0.0, "lyapunov", "leaking"),
     ],
 )
 def test_wrong_laws_are_seen(
-    name: str, wrong: Any, policy: str, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of: type, name: str, wrong: Any, policy: str, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Voltage, name, wrong(getattr(Voltage, name)))
+    monkeypatch.setattr(of, name, wrong(getattr(of, name)))
     more = ("radio.noise_w_per_hz=1e-9",)  # sending is cheap, so that slow points are worth it
     report = checked(tmp_path, policy, *LAWS[law], *more, rounds=4)
     assert report.disagreement is not None
