@@ -59,7 +59,7 @@ STEP = """(at) => new Promise((done) => {
     requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begin)));
   });
   seen.observe(label, {childList: true, characterData: true, subtree: true});
-  document.querySelector('[aria-label="On one round"]').click();
+  [...document.querySelectorAll('button')].find((each) => each.textContent.includes('Step')).click();
 })"""
 
 
@@ -154,7 +154,7 @@ def _started(command: list[str], folder: str, environment: dict[str, str]) -> It
 
 def steps(opened: Studio, count: int) -> None:
     page = opened.page
-    page.get_by_role("button", name="Play or pause", exact=True).first.click()
+    page.get_by_role("button", name="Pause", exact=True).click()
     sleep(2)  # until the round that was under way is over
     before = cpu_s(opened.server), chromium_s()
     times_ms = []
@@ -215,10 +215,8 @@ def new_race(page: Page, rounds: int) -> None:
     page.get_by_label("Rounds per second").click()
     page.get_by_role("option", name="fastest").click()
     page.get_by_role("button", name="New race", exact=True).click()
-    page.get_by_label("rounds", exact=True).last.fill(str(rounds))
-    for section, label, value in (("[data]", "dataset", "synthetic"), ("[learning]", "model", "softmax")):
-        page.get_by_text(section, exact=True).click()
-        page.get_by_label(label, exact=True).last.fill(value)
+    settings = f"rounds = {rounds}\ndataset = synthetic\nmodel = softmax"
+    page.get_by_label("settings", exact=True).fill(settings)
     start = page.get_by_role("button", name="Start the race")
     expect(start).to_be_enabled(timeout=PATIENCE_MS)
     start.click()

@@ -37,7 +37,8 @@ class Draft:
 
     def check(self) -> None:
         """Complain, in a sentence, about what is wrong."""
-        self.seed_number(), self.arms()
+        self.seed_number()
+        self.arms()
 
     def seed_number(self) -> int:
         text = self.seed.strip()
