@@ -160,13 +160,12 @@ def test_long_curves_are_thinned_and_keep_their_end() -> None:
     assert points[-1][0] == 1100
 
 
-def test_the_map_shows_channel_queue_data_and_rings() -> None:
-    lane = played()
-    view = lane.view(6)
+def test_the_map_shows_channel_queue_data_and_rings_and_says_them_in_words() -> None:
+    view = played().view(6)
     devices = devices_of(view)
-    options = maps.device_map(view, 1.0, float(devices["stored"].max()), 4)
+    options = maps.device_map(view, 0.7339, float(devices["stored"].max()), 4)
     plain(options)
-    stored, fresh, sent, dropped, selected, _ = options["series"]
+    stored, fresh, sent, dropped, selected, server = options["series"]
     assert [point["name"] for point in stored["data"]] == [f"device {k}" for k in range(6)]
     loss = [point["value"][0] for point in stored["data"]]
     assert loss == pytest.approx(-10 * np.log10(devices["beta"]), abs=0.01)
@@ -175,8 +174,18 @@ def test_the_map_shows_channel_queue_data_and_rings() -> None:
     sizes, counts = [point["symbolSize"] for point in stored["data"]], devices["stored"]
     assert np.argsort(sizes, kind="stable").tolist() == np.argsort(counts, kind="stable").tolist()
     assert len(fresh["data"]) == np.count_nonzero(devices["fresh"])
-    assert len(sent["data"]) + len(dropped["data"]) == view.row["scheduled"]
+    for point in stored["data"]:
+        words = point["tooltip"]["formatter"]
+        assert all(said in words for said in (f"<b>{point['name']}</b>", "mJ", "stored", "dB"))
+    numbered = [point["label"]["formatter"] for ring in (sent, dropped) for point in ring["data"]]
+    assert sorted(map(int, numbered)) == devices["device"][view.chosen].tolist()
     assert [point["name"] for point in selected["data"]] == ["device 4"]
+    assert selected["symbol"] == "rect"  # no ring, which those who were dropped have
+    assert (options["visualMap"]["text"], options["visualMap"]["max"]) == (["734 mJ", "queue 0"], 734)
+    # The server is in the middle, nobody nearer than it, and the circles are at even numbers of dB.
+    middle, outermost = options["radiusAxis"]["min"], options["radiusAxis"]["max"]
+    assert server["data"][0]["value"][0] == middle < min(loss) <= max(loss) <= outermost
+    assert middle % 2 == outermost % 2 == 0
 
 
 def test_the_timeline_holds_who_was_scheduled_up_to_the_round_shown() -> None:
@@ -268,30 +277,6 @@ def test_a_change_is_marked_on_every_chart_by_round_with_budgets_in_mj() -> None
             (3, "V = 0.5"),
             (5, "budget = 20 mJ"),
         ]
-
-
-def test_the_map_says_in_words_what_a_device_has_and_where_its_colours_end() -> None:
-    lane = played()
-    view = lane.view(6)
-    options = maps.device_map(view, 0.7339, 50.0, 2)
-    assert options["visualMap"]["text"] == ["734 mJ", "queue 0"]
-    assert options["visualMap"]["max"] == 734
-    for point in options["series"][0]["data"]:
-        words = point["tooltip"]["formatter"]
-        assert f"<b>{point['name']}</b>" in words
-        assert "mJ" in words
-        assert "stored" in words
-        assert "dB" in words
-    numbered = [point["label"]["formatter"] for ring in options["series"][2:4] for point in ring["data"]]
-    assert view.devices is not None
-    assert sorted(map(int, numbered)) == view.devices["device"][view.chosen].tolist()
-    assert options["series"][4]["symbol"] == "rect"  # no ring, which those who were dropped have
-    # The server is in the middle, nobody nearer than it, and the circles are at even numbers of dB.
-    middle, outermost = options["radiusAxis"]["min"], options["radiusAxis"]["max"]
-    assert options["series"][5]["data"][0]["value"][0] == middle
-    losses = [point["value"][0] for point in options["series"][0]["data"]]
-    assert middle < min(losses) <= max(losses) <= outermost
-    assert middle % 2 == outermost % 2 == 0
 
 
 def test_tooltips_name_the_round() -> None:

@@ -159,14 +159,13 @@ class LiveLane(Lane):
         changed = in_order(self.scenario, [*others, Change(round, field, value)])
         return scenario_in(self.scenario, changed, round) != scenario_at(self, round)
 
-    def change(self, field: str, value: str) -> Change:
+    def change(self, field: str, value: str) -> None:
         """Another value from the next round on."""
         change = Change(self.head + 1, field, value)
         if self._ahead is not None:  # played under a setting that changes
             (before, _), self._ahead = self._ahead, None
             self._player.restore(before)
         self.changes = self._player.changes = in_order(self.scenario, (*self.changes, change))
-        return change
 
     def fork(self, label: str, after: int, field: str, value: str) -> LiveLane:
         """Another future: the same run up to a round, then with one more change; it stands where this lane stands."""

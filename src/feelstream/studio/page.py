@@ -136,10 +136,8 @@ def build(session: Session) -> None:
     notice = ui.label().classes("notice").props('role="status"')
     what_if = WhatIf(session)
     board = Board(session)
-    shown = 0
 
     def redraw() -> None:
-        nonlocal shown
         race = session.race
         where.set_text(session.title)
         transport.refresh()
@@ -149,10 +147,6 @@ def build(session: Session) -> None:
         notice.set_text(race.problem or session.note)
         notice.classes(add="bad" if race.problem else "", remove="" if race.problem else "bad")
         notice.set_visibility(bool(race.problem or session.note))
-        shown = min(shown, len(race.notes))
-        for note in race.notes[shown:]:
-            ui.notify(note, type="positive", position="bottom-right")
-        shown = len(race.notes)
 
     last: tuple = ()
     drawn_at, is_drawing = 0.0, False

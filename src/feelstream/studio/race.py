@@ -15,7 +15,6 @@ from time import monotonic
 
 from feelstream.errors import FeelstreamError, RunError, sentence
 from feelstream.loop.changes import CHANGEABLE
-from feelstream.run.explaining import listed
 from feelstream.studio.charts import shown_setting
 from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane, unused
 
@@ -35,7 +34,6 @@ class Race:
         self.version = 0  # grows whenever there is something new to show
         self.ready = False
         self.problem: str | None = None
-        self.notes: list[str] = []  # what changed, in the order in which it did
         self._target = 0  # the round to show as soon as it is played: that of a step or a jump
         self._jobs: list[Callable[[], None]] = []
         self._suspended = self._closed = False
@@ -93,7 +91,7 @@ class Race:
             self.speed = rounds_per_s
 
     def change(self, field: str, value: str) -> None:
-        """Another V, size or budget from the next round on, in every live lane that has it; `notes` will tell."""
+        """Another V, size or budget from the next round on, in every live lane that has it."""
         with self._news():
             if self.head >= self.rounds:
                 raise RunError("the race is over; fork from an earlier round instead")
@@ -234,10 +232,8 @@ class Race:
     def _change(self, lanes: Sequence[LiveLane], field: str, value: str) -> None:
         """Between two rounds, so that all lanes change in the same one."""
         if self.head < self.rounds:
-            rounds = {lane.change(field, value).round for lane in lanes}
-            note = f"{shown_setting(field, value)} from round {min(rounds)} in {listed([each.label for each in lanes])}"
-            elsewhere = self.shown < min(rounds) - 1
-            self.notes.append(f"{note}; round {self.shown} is shown" if elsewhere else note)
+            for lane in lanes:
+                lane.change(field, value)
 
     def _fork(self, original: LiveLane, label: str, after: int, field: str, value: str) -> None:
         """Let a new lane catch up with the others, round by round, then show it."""
