@@ -28,9 +28,11 @@ PAST = {
     "spent_j": ("Energy spent", "mJ; dashed: granted by the budget"),
     "stored": ("Data stored", "samples"),
 }
-FACTS = (
-    "stored", "fresh", "f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score",
-)  # fmt: skip
+FACTS = {  # of the selected device, by column
+    "stored": "stored", "fresh": "fresh", "f_hz": "frequency", "beta": "mean gain β", "gain": "gain",
+    "amount": "amount", "dissimilarity": "dissimilarity", "importance": "importance I", "queue_j": "queue Q",
+    "score": "score",
+}  # fmt: skip
 CURVES = ("accuracy", "loss", "energy_mean_cum_j")
 
 
@@ -177,10 +179,9 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
     """What is known of the device at position `at`, by name."""
     devices, found = view.devices, explained(view, at)
     assert devices is not None
-    named = {name: QUANTITIES[name].heading if name in QUANTITIES else name for name in FACTS}
     return {
         "status": view.status(at),
-        **{heading: shown_as(name, float(devices[name][at])) for name, heading in named.items()},
+        **{heading: shown_as(name, float(devices[name][at])) for name, heading in FACTS.items()},
         **({name: number(value) for name, value in found.terms.items()} if found else {}),
         "energy spent": shown_as("e_tr_j", float(spent_j(devices)[at])),
     }
