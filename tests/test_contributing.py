@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", TEXT, re.MULTILINE))
 COPIED = (
-    "src", "studies", "docs", "tests", "examples", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml",
+    "src", "studies", "docs", "tests", "soak", "examples", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md",
+    "mkdocs.yml",
 )  # fmt: skip
 
 
@@ -221,10 +222,7 @@ def test_the_best_device_verifies(tmp_path) -> None:
     assert found is not None and found.rule == "best_device is within its range, and finite"
 """,
     )
-    copy.change(
-        "tests/evaluation/test_ours.py",
-        ("from builders import small\n", "from builders import small\nfrom sealing import seal\n"),
-    )
+    copy.change("tests/evaluation/test_ours.py", (", small\n", ", small\nfrom sealing import seal\n"))
     tests = {"docs/test_pages.py", "evaluation/test_ours.py", "run/test_schema.py"}
     return "add an evaluator", tests, f"best_device or test_schema or {FIELDS_PAGE}"
 

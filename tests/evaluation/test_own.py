@@ -103,17 +103,3 @@ def test_the_contract_check_knows_evaluators() -> None:
         assert [result.problem for result in check(plugin, "evaluator") if not result.ok] == []
     assert kind_of(spread).name == "evaluator"
     assert kind_of(lambda amount, dissimilarity: amount).name == "metric"
-
-
-def test_the_final_model_answers_for_any_samples() -> None:
-    from feelstream.run import dataset_of
-
-    run = fs.simulate(small(*LEARNS, own("classes")), 1)
-    data = dataset_of(run.scenario)
-    classes = run.model().predict(data.test_images[:7])
-    assert classes.shape == (7,)
-    everything = run.model().predict(data.test_images)
-    assert (everything == data.test_labels).mean() == run.rounds["accuracy"][-1]
-    assert (classes == everything[:7]).all()
-    with pytest.raises(FeelstreamError, match=r"samples must be uint8 of shape \(n ≥ 1, 1, 28, 28\)"):
-        run.model().predict(data.test_images[0])

@@ -263,26 +263,17 @@ def test_reading_what_is_no_finished_run(tmp_path: Path) -> None:
         fs.read(tmp_path)
 
 
-def test_infinite_settings_survive_the_files(tmp_path: Path) -> None:
-    fs.simulate(small("policy.V=inf")).save(tmp_path)
-    assert json.loads((tmp_path / "run.json").read_text())["scenario"]["policy"]["V"] == "inf"
-    assert fs.read(tmp_path).scenario == small("policy.V=inf")
-    assert simulate_in(tmp_path, small("policy.V=inf")).rounds["round"].len() == 8
-
-
-def test_seeds(tmp_path: Path) -> None:
-    run = fs.simulate(small(), seed=np.int64(2**40))  # type: ignore[arg-type]
-    assert fs.read(run.save(tmp_path)).seed == 2**40
+def test_any_seed_name_and_infinite_setting_survive_the_files(tmp_path: Path) -> None:
+    directory, seed = tmp_path / "a[1]*", np.int64(2**40)
+    run = simulate_in(directory, small("policy.V=inf"), seed)  # type: ignore[arg-type]
+    assert json.loads((directory / "run.json").read_text())["scenario"]["policy"]["V"] == "inf"
+    stored = fs.read(directory)
+    assert (stored.scenario, stored.seed) == (small("policy.V=inf"), 2**40)
+    assert stored.rounds.equals(run.rounds)
+    assert fs.verify(directory).ok
+    assert simulate_in(directory, small("policy.V=inf"), 2**40).rounds.equals(run.rounds)
     with pytest.raises(RunError, match="seed must be 0 or more, not -1"):
         fs.simulate(small(), seed=-1)
-
-
-def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
-    scenario = fs.preset("tiny", ["learning.engine=none"])
-    directory = tmp_path / "a[1]*"
-    simulate_in(directory, scenario, 0)
-    assert fs.read(directory).rounds.height == 10
-    assert fs.verify(directory).ok
 
 
 def test_a_table_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:

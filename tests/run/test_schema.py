@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 import feelstream as fs
 from feelstream import columns
@@ -129,20 +128,6 @@ def test_what_is_shown_is_there_and_a_dimension_has_one_unit() -> None:
         unit = next((unit for ending, unit in SHOWN_IN.items() if quantity.name.endswith(ending)), quantity.unit)
         assert (quantity.unit, quantity.scale) == (unit, {"mJ": 1e3, "%": 100.0, "GHz": 1e-9}.get(unit, 1.0))
     assert [name for name, column in ROUND_COLUMNS.items() if column.when and name not in MEASURES] == []
-
-
-def test_a_column_added_in_one_place_alone_is_told(monkeypatch: Any) -> None:
-    """The test above can fail: with every sentence that says what to touch."""
-    monkeypatch.setitem(DEVICE_COLUMNS, "humidity", Column(columns.REAL, "", "how damp it is"))
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    assert "humidity in devices.parquet): raise FORMAT" in against_the_last_format(golden)[0]
-    assert "run python docs/make_trace.py" in against_the_page()[0]
-    with pytest.raises(KeyError, match="humidity"):  # it has no value in trace.py
-        against_what_is_written()
-    monkeypatch.setattr(columns, "FORMAT", columns.FORMAT + 1)
-    assert "renew the list" in against_the_last_format(golden)[0]
-    monkeypatch.setitem(DEVICE_COLUMNS, "drying_j", Column(columns.REAL, "s", "what it takes"))
-    assert against_their_names() == ["drying_j of devices.parquet has the unit 's', and its name says 'J'"]
 
 
 def test_a_column_of_some_runs_may_be_added_within_a_format() -> None:

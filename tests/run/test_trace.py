@@ -12,25 +12,26 @@ from builders import devices_of, small
 import feelstream as fs
 from feelstream.columns import spent_j
 from feelstream.errors import RunError
-from feelstream.run import simulate_in
+from feelstream.run import dataset_of, simulate_in
 
 LEARNING = ("learning.engine=native", "learning.lr=0.1", "learning.steps=3")
 
 
 def test_the_model_is_that_of_the_last_round(tmp_path: Path) -> None:
     run = fs.simulate(small(*LEARNING), 3)
-    last = run.rounds.row(-1, named=True)
-    evaluation = run.model().evaluate()
+    model, last, data = run.model(), run.rounds.row(-1, named=True), dataset_of(run.scenario)
+    evaluation = model.evaluate()
     assert (evaluation.accuracy, evaluation.loss) == (last["accuracy"], last["loss"])
-    run.save(tmp_path / "saved")
-    assert np.array_equal(fs.read(tmp_path / "saved").model().theta, run.model().theta)
-
-
-def test_weights_are_those_of_the_layers() -> None:
-    model = fs.simulate(small(*LEARNING)).model()
+    said = model.predict(data.test_images)
+    assert (said == data.test_labels).mean() == last["accuracy"]
+    assert np.array_equal(model.predict(data.test_images[:7]), said[:7])
+    with pytest.raises(RunError, match=r"samples must be uint8 of shape \(n ≥ 1, 1, 28, 28\)"):
+        model.predict(data.test_images[0])
     ((weight, bias),) = model.weights()
     assert (weight.shape, bias.shape) == ((10, 784), (10,))
     assert np.array_equal(np.concatenate([weight.ravel(), bias]), model.theta)
+    run.save(tmp_path / "saved")
+    assert np.array_equal(fs.read(tmp_path / "saved").model().theta, model.theta)
 
 
 def test_without_a_model_there_is_a_sentence(tmp_path: Path) -> None:
@@ -72,13 +73,6 @@ def test_a_run_is_a_table_of_pandas() -> None:
     assert isinstance(fs.simulate(small()).to_pandas(), pandas.DataFrame)
 
 
-def test_one_row_per_device_and_round_in_order() -> None:
-    run = fs.simulate(small("system.round_s=0.6"), 2)
-    assert devices_of(run)["round"].to_list() == [t for t in range(1, 9) for _ in range(6)]
-    assert devices_of(run)["device"].to_list() == list(range(6)) * 8
-    assert run.rounds["sim_time_s"].to_numpy() == pytest.approx(0.6 * np.arange(1, 9))
-
-
 @pytest.mark.parametrize(
     ("overrides", "beside"),
     [
@@ -98,9 +92,12 @@ def test_what_a_device_spent_is_what_its_queue_grows_by(overrides: list[str], be
     assert spent_j(devices.row(1, named=True)) == spent_j(devices)[1]
 
 
-def test_what_has_no_meaning_is_null() -> None:
+def test_rows_are_in_order_and_what_has_no_meaning_is_null() -> None:
     run = fs.simulate(small("system.round_s=0.6", "policy.size=3"), 2)
     table = devices_of(run)
+    assert table["round"].to_list() == [t for t in range(1, 9) for _ in range(6)]
+    assert table["device"].to_list() == list(range(6)) * 8
+    assert run.rounds["sim_time_s"].to_numpy() == pytest.approx(0.6 * np.arange(1, 9))
     assert 0 < table["feasible"].sum() < len(table) == 48
     for name in ("amount", "dissimilarity", "importance", "score"):
         assert (table[name].is_null() == ~table["feasible"]).all()
