@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from feelstream import _native
+from feelstream.columns import FORMAT
 from feelstream.data.datasets import NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -163,7 +164,7 @@ def a_column(copy: Copy) -> Tried:
         assert told in forgotten
     assert "raise FORMAT" in copy.python("tests/run/test_schema.py").stderr  # and the list is not renewed
 
-    copy.change("src/feelstream/columns.py", ("FORMAT = 4", "FORMAT = 5"))
+    copy.change("src/feelstream/columns.py", (f"FORMAT = {FORMAT}", f"FORMAT = {FORMAT + 1}"))
     copy.python("docs/make_trace.py")
     copy.python("tests/run/test_schema.py")
     queue = 'row |= {"queue_j": queue[k], '
@@ -171,9 +172,11 @@ def a_column(copy: Copy) -> Tried:
         "tests/support/slow_simulator.py",
         ('"transmitted"), pl.Boolean)', '"transmitted", "idle"), pl.Boolean)'),
         (queue, f'{queue}"idle": k not in chosen, '),
-        ('"format": 4', '"format": 5'),
+        (f'"format": {FORMAT}', f'"format": {FORMAT + 1}'),
     )
-    copy.change("CHANGELOG.md", ("Format 4:", "Format 5: `idle` in devices.parquet.\nFormat 4:"))
+    copy.change(
+        "CHANGELOG.md", (f"Format {FORMAT}:", f"Format {FORMAT + 1}: `idle` in devices.parquet.\nFormat {FORMAT}:")
+    )
     tests = {"run/test_schema.py", "run/test_trace.py", "run/test_run.py"}
     tests |= {"verification/test_damaged_files.py", "verification/test_agreement.py"}
     return "add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well"

@@ -86,23 +86,18 @@ def test_reports_are_those_of_the_devices_that_answered() -> None:
     np.testing.assert_array_equal(reports["gain"][answered], simulation.world.gain[answered])
 
 
-def test_an_update_norm_is_that_of_the_update_that_would_be_sent() -> None:
-    observations, simulation = heard()
-    norms = observations[-1].reports["update_norm"]
-    ids = np.flatnonzero(~np.isnan(norms))
-    assert simulation.learner is not None
-    trained = simulation.world.train(3, ids, simulation.learner, simulation.theta)  # θ never moved
-    np.testing.assert_allclose(norms[ids], np.linalg.norm(trained.updates.astype(np.float64), axis=1), rtol=1e-12)
-
-
-def test_a_gradient_norm_is_that_of_all_that_is_held_where_that_is_little() -> None:
-    observations, simulation = heard("reports.samples=2000")
-    norms = observations[-1].reports["gradient_norm"]
-    for k in np.flatnonzero(~np.isnan(norms)):
+def test_norms_are_those_of_the_update_that_would_be_sent_and_of_the_gradient_of_all_that_is_held() -> None:
+    observations, simulation = heard("reports.samples=2000")  # more than anybody holds
+    reports = observations[-1].reports
+    learner, theta, ids = simulation.learner, simulation.theta, np.flatnonzero(~np.isnan(reports["update_norm"]))
+    assert learner is not None
+    trained = simulation.world.train(3, ids, learner, theta)  # θ never moved
+    norms = np.linalg.norm(trained.updates.astype(np.float64), axis=1)
+    np.testing.assert_allclose(reports["update_norm"][ids], norms, rtol=1e-12)
+    for k in ids:
         held: NDArray[np.int64] = simulation.world.stream.samples(int(k)).astype(np.int64)
-        assert simulation.learner is not None
-        found = simulation.learner.gradients(simulation.theta, held[None])
-        assert norms[k] == pytest.approx(float(found.norms[0]), rel=1e-5)
+        norm = float(learner.gradients(theta, held[None]).norms[0])
+        assert reports["gradient_norm"][k] == pytest.approx(norm, rel=1e-5)
 
 
 OWN = """
