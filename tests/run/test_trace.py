@@ -63,7 +63,7 @@ def test_a_run_shows_itself() -> None:
 
 def test_without_pandas_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(fs.FeelstreamError, match=r"feelstream\[pandas\]"):
+    with pytest.raises(fs.FeelstreamError, match=r"pandas is not installed; get it with pip install 'pandas>="):
         fs.simulate(small()).to_pandas()
 
 
