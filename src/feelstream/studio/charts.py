@@ -49,11 +49,11 @@ def base() -> Options:
     }
 
 
-def frame(x: Options, y: Options, series: list[Options], top: int = 18) -> Options:
+def frame(x: Options, y: Options, series: list[Options], top: int = 18, left: int = 8) -> Options:
     """A chart with two axes and a tooltip for what lies above one place."""
     return {
         **base(),
-        "grid": {"left": 8, "right": 14, "top": top, "bottom": 4, "containLabel": True},
+        "grid": {"left": left, "right": 14, "top": top, "bottom": 4, "containLabel": True},
         "tooltip": tooltip("axis"),
         "xAxis": x,
         "yAxis": y,
@@ -231,7 +231,7 @@ def scores(ranking: Ranking, schedule: Ids) -> Options:
     x = axis(type="value", splitNumber=3)
     y = axis(type="category", data=names, inverse=True, splitLine={"show": False})
     return {
-        **frame(x, y, [*series, mark], top=42),
+        **frame(x, y, [*series, mark], top=42, left=24),
         "legend": {
             "top": 0, "left": 0, "itemWidth": 12, "itemHeight": 8, "itemGap": 8,
             "data": [each["name"] for each in series],

@@ -1,9 +1,9 @@
-"""The gate before the studio: who does not know the token gets nothing, over HTTP and over websockets.
+"""The gate before the studio: who does not know the token gets no further, over HTTP and over websockets.
 
 The token is the first part of every path. It is no cookie, since browsers send cookies to all ports of a host, so that
 any other server on this machine would receive it; and it is in no header, since a link could not carry it. Host and
 Origin are checked as well: a name of someone else's that resolves to this machine, and a page of another origin, are
-refused even with the token.
+refused even with the token. Who asks from here without it gets a page that says where to find the whole address.
 """
 
 from __future__ import annotations
