@@ -12,7 +12,6 @@ without the code that made it.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches

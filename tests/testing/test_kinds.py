@@ -283,11 +283,8 @@ LEARNING = [
     (infinite, "contract"),
 ]
 POLICY = [
-    (deciding(lambda made, self, state, seen, rng: Decision(np.arange(self.size), seen.plan(self.size))), "contract"),
-    (deciding(lambda made, *_: replace(made, schedule=made.schedule[[0] * len(made.schedule)])), "contract"),
     (deciding(lambda made, self, state, seen, rng: replace(made, plan=seen.plan(1))), "contract"),
     (deciding(lambda made, self, state, seen, rng: replace(made, importance=np.nan * seen.beta)), "contract"),
-    (deciding(lambda made, *_: np.random.random() and made), "global random"),  # noqa: NPY002
     (deciding(lambda made, *_: random.random() and made), "global random"),
     (deciding(in_turn), "repeatable"),
     (changed(First, "update", lambda state, *_: {"best": np.array(np.inf)}), "contract"),
