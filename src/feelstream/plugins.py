@@ -235,6 +235,16 @@ def import_object(reference: str) -> Any:
     return found
 
 
+def name_of(given: Any) -> Any:
+    """The name of a class or function of the user's own: where it lives. Whatever has no such place is as it was."""
+    if isinstance(given, str) or not callable(given):
+        return given
+    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
+    if not (module and name) or "<" in name:
+        raise ValueError(f"must be a name, or a function or class at the top of a module, not {given!r:.60}")
+    return f"{module}:{name}"
+
+
 def _guarded(reference: str, load: Callable[[], Any]) -> Any:
     """Whatever someone's own module raises becomes a sentence, SystemExit too; only the user may interrupt."""
     try:
@@ -261,9 +271,12 @@ class Kind(NamesCode, Generic[T]):
         group: Of installed plug-ins: the entry points `feelstream.GROUP`.
         base: The class that states the contract.
         field: Of a scenario, where one is picked.
+        takes_functions: Whether a function may stand for settings.
         tag_field: Of a kind of settings: what the field with the name is called.
         ours: In the order of the catalogue; the first is the default.
     """
+
+    takes_functions = False
 
     def __init__(
         self,

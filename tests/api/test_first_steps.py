@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 import typer.main
 from commands import QUICK, Command, check_one_sentence
@@ -15,7 +17,8 @@ from commands import QUICK, Command, check_one_sentence
 import feelstream as fs
 from feelstream import cli
 from feelstream.errors import FeelstreamError, packages_of
-from feelstream.experiment import load
+from feelstream.experiment import comparison, load
+from feelstream.learning.own_function import OwnFunction
 
 FEW: dict[str, Any] = {"seeds": 2, "rounds": 3, "engine": "none", "workers": 1}
 FAILS = (
@@ -165,6 +168,65 @@ def test_tables_of_a_run_become_pandas_without_another_package(monkeypatch: pyte
     assert run.to_pandas("devices")["queue_j"] == run.devices["queue_j"].to_list()
     with pytest.raises(FeelstreamError, match="no table 'device'; it has: rounds, devices"):
         run.to_pandas("device")
+
+
+ALGORITHM = """
+import numpy as np
+from feelstream.learning.server import ServerUpdate
+
+def device(module, sampler, round, state, generator, lr, alpha=0.1, rho=0.05):
+    for inputs, labels in sampler:
+        pass
+    return {"lr": np.array(lr), "alpha": np.array(alpha), "rho": np.array(rho)}
+
+class Server(ServerUpdate):
+    alpha: float = 0.1
+    def step(self, theta, updates, context, state, rng):
+        return theta, {}
+
+def spread(observation, plan):
+    return (observation.stored_features > 0).sum(axis=1)
+
+spread.needs = {"stored_features"}
+"""
+
+
+def test_an_algorithm_of_two_functions_has_settings_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    (tmp_path / "algorithm.py").write_text(ALGORITHM)
+    monkeypatch.syspath_prepend(tmp_path)
+    algorithm = importlib.import_module("algorithm")
+    own = {"engine": "torch", "rounds": 2, "steps": 1}
+    both = fs.preset("tiny").with_(local=algorithm.device, server=algorithm.Server, alpha=0.3, rho=1, **own)
+    named = ["learning.local.kind=algorithm:device", "learning.server.kind=algorithm:Server", "alpha=0.3", "rho=1"]
+    assert both == fs.preset("tiny", [*named, *(f"{field}={value}" for field, value in own.items())])
+    assert both.learning.server.alpha == 0.3  # type: ignore[attr-defined]
+    handed: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        OwnFunction, "update", lambda self, state, after, cohort, sent: handed.extend(after.values()) or state
+    )
+    run = fs.simulate(both, out=tmp_path / "run")
+    assert {name: float(value) for name, value in handed[0].items()} == pytest.approx(
+        {"lr": 0.02, "alpha": 0.3, "rho": 1}
+    )
+    assert fs.read(tmp_path / "run").scenario.as_dict() == run.scenario.as_dict()
+    arms = comparison.arms(both, ["random"], (), ["alpha=1,2"])
+    assert [(arm.scenario.learning.local.alpha, arm.scenario.learning.server.alpha) for arm in arms] == [(1, 1), (2, 2)]  # type: ignore[attr-defined]
+    with pytest.raises(FeelstreamError, match=r"learning\.local\.rho: must be a number, not 'much'"):
+        both.overridden(["rho=much"])
+    with pytest.raises(FeelstreamError, match="local: must be a name, or a function or class at the top of a module"):
+        both.with_(local=lambda module: None)
+
+
+def test_a_metric_says_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "algorithm.py").write_text(ALGORITHM)
+    scenario = fs.preset("tiny").with_(metric=f"{tmp_path}/algorithm.py:spread", rounds=3, engine="none")
+    run = fs.simulate(scenario, out=tmp_path / "run")
+    assert run.devices is not None
+    known = run.devices.filter("feasible")
+    kinds = known["stored_labels"].list.eval(pl.element() > 0).list.sum()
+    assert known["importance"].to_list() == pytest.approx(kinds.to_list())
+    assert fs.verify(run).ok
 
 
 def test_flags_are_shown_without_a_value(feelstream: Command) -> None:

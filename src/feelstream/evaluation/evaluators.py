@@ -17,7 +17,7 @@ from feelstream.display.quantities import Quantity
 from feelstream.errors import PluginError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, FunctionEvaluator, State, Values
 from feelstream.guard import ask, broken, freeze
-from feelstream.plugins import Kind
+from feelstream.plugins import Kind, name_of
 
 
 class Test(Evaluator):
@@ -97,23 +97,13 @@ EVALUATORS: Kind[Any] = Kind(
 )
 
 
-def _name_of(given: Any) -> Any:
-    """The name of a class or function of the user's own: where it lives."""
-    if isinstance(given, str) or not callable(given):
-        return given
-    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
-    if not (module and name) or "<" in name:
-        raise ValueError(f"must be a name, or a function or class at the top of a module, not {given!r:.60}")
-    return f"{module}:{name}"
-
-
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise ValueError("each evaluator must be named once")
     return names
 
 
-EvaluatorName = Annotated[str, BeforeValidator(_name_of), EVALUATORS]
+EvaluatorName = Annotated[str, BeforeValidator(name_of), EVALUATORS]
 EvaluatorNames = Annotated[
     tuple[EvaluatorName, ...],
     AfterValidator(_each_once),

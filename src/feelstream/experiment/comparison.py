@@ -117,8 +117,11 @@ def _in_full(override: Override, tables: Tables, fields: Mapping[str, frozenset[
     """
     known = frozenset().union(*fields.values())
     if len(override.path) == 1:
-        whole = f"policy.{override.last}" if override.last in known else placed([override], tables)[0].field
-        override = replace(override, field=whole)
+        places = [f"policy.{override.last}"]
+        if override.last not in known:
+            places = [each.field for each in placed([override], tables)]
+        if len(places) == 1:  # otherwise both functions of an algorithm share it
+            override = replace(override, field=places[0])
     if override.section == ("policy",) and override.last not in known:
         names = ", ".join(label or "the scenario's policy" for label in fields)
         close = did_you_mean(override.last, sorted(known)).strip()

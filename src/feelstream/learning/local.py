@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, cos, pi
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from pydantic import Field, model_validator
 from feelstream.arrays import Flags, Frozen, Ids, Nested
 from feelstream.guard import STATE, Array, One, Out, Pair
 from feelstream.learning.contract import ABSENT, BelowOne, Learner, LocalSGD, Training
-from feelstream.plugins import Count, Fraction, Kind, NonNegative, Plugin, Positive, import_object
+from feelstream.plugins import Count, Fraction, Kind, NonNegative, Plugin, Positive, import_object, name_of
 from feelstream.randomness import Purpose, generator
 
 Sampling = Literal["replacement", "epoch"]
@@ -313,13 +313,15 @@ def _scaffold(
 class LocalTrainings(Kind[type[LocalTraining]]):
     """Classes of local training by name, and functions of users' own."""
 
-    def lookup(self, name: str | type) -> type[LocalTraining]:
-        if isinstance(name, str) and ":" in name:
-            found = import_object(name)
-            if callable(found) and not isinstance(found, type):
-                from feelstream.learning.own_function import class_of
+    takes_functions = True
 
-                return class_of(name, found)
+    def lookup(self, name: Any) -> type[LocalTraining]:
+        """name: or the function itself."""
+        found = import_object(name) if isinstance(name, str) and ":" in name else name
+        if callable(found) and not isinstance(found, type):
+            from feelstream.learning.own_function import class_of
+
+            return class_of(name if isinstance(name, str) else name_of(found), found)
         return super().lookup(name)
 
 

@@ -1,12 +1,13 @@
 """A user's own training function, for the torch engine: `kind = "file.py:train"`.
 
-    def train(module, sampler, round, state, generator):      # or with a sixth parameter, lr
+    def train(module, sampler, round, state, generator, lr, rho=0.05):
         for inputs, labels in sampler:                        # this round's mini-batches
             …                                                 # change the weights of `module` as you like
             sampler.report(losses)                            # of the samples of this mini-batch, where a policy asks
         return {"momentum": v}                                # what the device keeps (plain arrays), or nothing
 
-`module` has the weights θ, `state` is what the device kept ({} at first), `generator` a torch.Generator keyed by round
+`lr` and parameters with a default are settings, as in `--set learning.local.rho=0.1`; they may be left out. `module`
+has the weights θ, `state` is what the device kept ({} at first), `generator` a torch.Generator keyed by round
 and device; torch's global generator, which dropout uses, is seeded from it.
 """
 
@@ -35,12 +36,15 @@ if TYPE_CHECKING:
     from feelstream.learning.torch_engine import TorchLearner
 
 
+PLAIN = (bool, int, float, str)  # what a parameter's default may be to be a setting
+
+
 class OwnFunction(MiniBatches):
     """A user's training function and how its mini-batches are drawn; a class is made for each function."""
 
     needs_torch: ClassVar[bool] = True
     function: ClassVar[Callable[..., Any]]
-    wants_lr: ClassVar[bool] = False
+    own: ClassVar[tuple[str, ...]] = ()  # settings that the function takes by name
 
     lr: Positive = Field(default=0.02, description="given to a function that has a parameter lr; > 0")
 
@@ -76,9 +80,9 @@ class OwnFunction(MiniBatches):
     ) -> Nested:
         """What the function makes a device keep, as arrays by name."""
         when = f"for device {device} in round {round}"
-        lr = {"lr": self.lr} if self.wants_lr else {}
+        own = {name: getattr(self, name) for name in self.own}
         try:
-            kept = self.function(module, sampler, round, state, random, **lr)
+            kept = self.function(module, sampler, round, state, random, **own)
         except (FeelstreamError, KeyboardInterrupt):
             raise
         except BaseException as problem:
@@ -125,7 +129,7 @@ class Sampler:
 
 @lru_cache(maxsize=64)
 def class_of(name: str, function: Callable[..., Any]) -> type[OwnFunction]:
-    """The settings class of a function."""
+    """The settings class of a function: its parameters with a plain default are fields."""
     try:
         parameters = [p for p in signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     except (TypeError, ValueError):
@@ -136,8 +140,15 @@ def class_of(name: str, function: Callable[..., Any]) -> type[OwnFunction]:
             f"'{name}' must take five arguments, module, sampler, round, state and generator, and lr if it likes; it "
             f"takes {', '.join(needed) or 'none'}"
         )
-    wants_lr = any(p.name == "lr" for p in parameters)
-    body = {"tag": name, "function": staticmethod(function), "wants_lr": wants_lr}
+    settings = {
+        p.name: p.default for p in parameters if type(p.default) in PLAIN and p.name not in OwnFunction.model_fields
+    }
+    own = tuple(p.name for p in parameters if p.name in {*settings, *OwnFunction.model_fields})
+    fields = {
+        each: Field(default=value, strict=True, description="of the function") for each, value in settings.items()
+    }
+    body = {"tag": name, "function": staticmethod(function), "own": own, **fields}
     body["__module__"] = getattr(function, "__module__", __name__)  # its file is that of the function
-    annotated = {"tag": ClassVar[str], "function": ClassVar[Any], "wants_lr": ClassVar[bool]}
+    annotated: dict[str, Any] = {"tag": ClassVar[str], "function": ClassVar[Any], "own": ClassVar[Any]}
+    annotated |= {each: type(value) for each, value in settings.items()}
     return type("OwnFunction", (OwnFunction,), {**body, "__annotations__": annotated})

@@ -28,9 +28,10 @@ from pydantic import Field
 from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, read_only
 from feelstream.guard import STATE, Array, One, Out, default
 from feelstream.model import importance, physics, transmission
+from feelstream.model.importance import METRICS
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
-from feelstream.plugins import Count, Plugin
+from feelstream.plugins import Count, Plugin, StoredName
 from feelstream.policies import laws
 from feelstream.policies.ranking import Ranking
 
@@ -269,6 +270,13 @@ class Policy(Plugin):
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         super().__pydantic_init_subclass__(**more)
         cls.equal_shares = cls.transmit is Policy.transmit
+
+    def model_post_init(self, context: Any) -> None:
+        """What its metric `needs`, this policy needs too."""
+        name = getattr(self, "metric", "combined")
+        if name not in METRICS.ours and not isinstance(name, StoredName):
+            own: Any = self.__dict__  # that of the object goes before that of its class
+            own["needs"] = frozenset(self.needs) | frozenset(getattr(METRICS.lookup(name), "needs", ()))
 
     @property
     def smallest_plan(self) -> int:

@@ -141,6 +141,11 @@ def plugin_object(kind: Kind[Any], value: Any, field: str) -> Any:
     if isinstance(value, Mapping):
         return value
     name = field.rpartition(".")[2]
+    if callable(value) and not isinstance(value, type | Plugin) and kind.takes_functions:
+        try:
+            value = kind.lookup(value)  # type: ignore[arg-type]
+        except ValueError as problem:
+            raise ScenarioError(f"{name}: {problem}") from problem
     if not isinstance(value, type | Plugin):
         raise ScenarioError(f"{name}: must be a name, a class or an object of a class, not {value!r:.60}")
     cls = value if isinstance(value, type) else type(value)
@@ -156,10 +161,24 @@ def placed(overrides: Iterable[AnyOverride], tables: Tables) -> list[Override]:
     """As `parsed`, with every field in full: data.buffer.kind=fifo for buffer=fifo."""
     found = []
     for override in parsed(overrides):
-        found.append(_in_full(override, tables))
+        found += [_in_full(each, tables) for each in _shared(override, tables)]
         if found[-1].names_a_table:
             tables = _applied(tables, found[-1])
     return found
+
+
+def _shared(override: Override, tables: Tables) -> list[Override]:
+    """A field that the local training and the server update of one algorithm of a user's own both have is set in both;
+    any other override is as it is.
+    """
+    both = [(leaf_at(("learning", part), tables), f"learning.{part}.{override.last}") for part in ("local", "server")]
+    own = [
+        dataclasses.replace(override, field=field)
+        for leaf, field in both
+        if leaf and leaf.kind and leaf.model and override.last in leaf.model.model_fields
+        and leaf.model not in leaf.kind.ours.values()
+    ]  # fmt: skip
+    return own if len(own) == 2 and len(override.path) == 1 else [override]
 
 
 def _in_full(override: Override, tables: Tables) -> Override:
