@@ -184,4 +184,4 @@ def test_what_failed_is_told_and_the_rest_is_shown(compare: Command, tmp_path: P
     assert code == 1
     assert "no seed in common" in out
     assert "failed: faulty.py:Mine, seed 0; faulty.py:Mine, seed 1; faulty.py:Mine, seed 2 and 2 more: " in err
-    assert "failed in round 1: TypeError" in " ".join(err.split())
+    assert "must take select(state, observation, rng), not select(), in round 1" in " ".join(err.split())

@@ -67,13 +67,6 @@ def test_a_gap_that_shrinks_is_found_and_its_interval_holds_the_truth():
     assert np.mean([each.mean for each in found]) == pytest.approx(0.4, abs=0.03)
 
 
-def test_the_distance_per_seed_would_be_half_noise():
-    """Why the curves are averaged first: without any gap the mean distance per seed is far from 0."""
-    values = curves(np.random.default_rng(5), (0.0, 0.0))
-    assert np.abs(values[:, 0] - values[:, 1]).mean() > 0.3
-    assert np.abs(values.mean(axis=0)[0] - values.mean(axis=0)[1]).mean() < 0.2
-
-
 def test_one_seed_has_no_interval():
     found = resampled(shrinkage, curves(np.random.default_rng(6), (0.5, 0.1))[:1])
     assert found.interval.low is None

@@ -37,21 +37,17 @@ PerSeed = dict[int, float]
 
 
 class Evidence(Protocol):
-    """What speaks for a claim, and how sure it is to be above 0."""
+    """What speaks for a claim, how sure it is to be above 0, and where one further run falls.
+
+    p_values: one-sided, of sign·mean ≤ 0: by Student's t, and by a test that assumes no distribution.
+    """
 
     @property
     def interval(self) -> Interval: ...
-
     @property
-    def predicted(self) -> Interval:
-        """Where one further run falls."""
-        ...
-
+    def predicted(self) -> Interval: ...
     def shifted(self, by: float) -> Evidence: ...
-
-    def p_values(self, sign: int) -> tuple[float, float]:
-        """One-sided, of sign·mean ≤ 0: by Student's t, and by a test that assumes no distribution."""
-        ...
+    def p_values(self, sign: int) -> tuple[float, float]: ...
 
 
 class Paired:
@@ -249,14 +245,9 @@ class Finding:
             "measure": claim.measure,
             "unit": claim.unit,
             "test": str(claim.test),
-            "mean": ours.mean,
-            "low": ours.low,
-            "high": ours.high,
+            **_ends(ours),
             "seeds": ours.n,
-            "effects": [
-                {"rival": rival, "mean": effect.mean, "low": effect.low, "high": effect.high}
-                for rival, effect in self.effects.items()
-            ],
+            "effects": [{"rival": rival, **_ends(effect)} for rival, effect in self.effects.items()],
             "one_run_low": self.predicted.low,
             "one_run_high": self.predicted.high,
             "p": self.p,
@@ -265,6 +256,10 @@ class Finding:
             "verdict": str(self.verdict),
             **({"also_higher": self.higher} if isinstance(claim.test, NotBehind) else {}),
         }
+
+
+def _ends(effect: Interval) -> dict[str, float | None]:
+    return {"mean": effect.mean, "low": effect.low, "high": effect.high}
 
 
 def p_values(effects: Sequence[Evidence]) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -6,10 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
-
 from feelstream.display.quantities import counted
 from feelstream.experiment import Results
 from feelstream.experiment.statistics import LEAST_SEEDS
@@ -35,11 +31,10 @@ if TYPE_CHECKING:
     from feelstream.studies.reporting import Reported
 
 __all__ = [
-    "DaskOption", "JsonOption", "SeedStartOption", "SeedsOption", "SetOption", "WorkersOption", "claims_table", "err",
+    "DaskOption", "JsonOption", "SeedStartOption", "SeedsOption", "SetOption", "WorkersOption", "err",
     "number_option", "out", "play", "policy_option", "print_json", "report", "report_comparison", "tell_failures",
     "typed",
 ]  # fmt: skip
-_COLOURS = {"reproduced": "green", "direction only": "cyan", "not reproduced": "red"}
 
 
 def report(
@@ -73,7 +68,7 @@ def _show(written: Reported, results: Results, directory: Path, docs: Path | Non
         out.print(written.told, highlight=False)
     elif written.findings:
         fitted = f"; †: {written.fitted}" if written.fitted else ""
-        out.print(claims_table(written.findings))
+        _tell(written.findings)
         seeds = len(results.plan.seeds)
         judged = "verdicts after Holm's correction over all claims"
         verdicts = judged if seeds >= LEAST_SEEDS else f"fewer than {LEAST_SEEDS} seeds: no verdict"
@@ -91,17 +86,11 @@ def _show(written: Reported, results: Results, directory: Path, docs: Path | Non
     out.print(f"report   {written.report}", soft_wrap=True)
 
 
-def claims_table(findings: Sequence[Finding]) -> Table:
-    """The claims as the terminal shows them."""
+def _tell(findings: Sequence[Finding]) -> None:
+    """Two lines for each claim: what came out, and what was claimed."""
     from feelstream.studies.claims import ours
 
-    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
-    for heading in ("fig", "claim", "paper", "ours [95 %]", "verdict"):
-        table.add_column(heading, ratio=1 if heading == "claim" else None, no_wrap=heading in ("fig", "verdict"))
     for finding in findings:
-        claim, verdict = finding.claim, str(finding.verdict)
-        colour = _COLOURS.get(verdict, "yellow")
-        # Text objects, so that brackets are not read as markup.
-        cells = (claim.panel, claim.statement, claim.paper, ours(finding))
-        table.add_row(*(Text(cell) for cell in cells), Text(verdict + " †" * claim.fitted, style=colour))
-    return table
+        claim, verdict = finding.claim, f"{finding.verdict}{' †' * finding.claim.fitted}"
+        lines = f"{claim.panel:4} {verdict:16} {ours(finding)}\n     {claim.statement}; paper: {claim.paper}"
+        out.print(lines, highlight=False, markup=False, soft_wrap=True)

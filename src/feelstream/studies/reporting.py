@@ -26,14 +26,12 @@ CHIPS = {Verdict.REPRODUCED: "good", Verdict.DIRECTION: "part", Verdict.FAILED: 
 
 
 @dataclass(frozen=True)
-class Reported:
-    """What `write` left behind, and what it found."""
+class Reported(report.Written):
+    """What `write` left behind, what it found, and what is told of that; told is empty where the page has no words."""
 
-    report: Path
-    figures: list[Path]
     findings: list[Finding]
     fitted: str  # of the page
-    told: str = ""  # by the page; empty: nothing of its own
+    told: str
 
 
 def write(results: Results, out: str | Path, docs: Path | None = None, study: Study | None = None) -> Reported:
