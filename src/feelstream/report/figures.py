@@ -15,13 +15,7 @@ from feelstream.experiment import Plan
 from feelstream.experiment.measures import Point
 from feelstream.experiment.statistics import band_by_round
 from feelstream.experiment.tuning import Trade
-from feelstream.report.charts import (
-    curve_chart,
-    ends_charts,
-    pareto_chart,
-    trade_off_charts,
-    varied_charts,
-)
+from feelstream.report.charts import curve_chart, ends_charts, pareto_chart, trade_off_charts, varied_charts
 from feelstream.report.groups import Group, Panel, PanelFigure, Varied, same_budget_j, varied
 from feelstream.run.files import write_atomically
 

@@ -7,24 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 from matplotlib.figure import Figure
 
-from feelstream.display.chart import Axis, Chart, Line, LineStyle, line_style, log_ticks
-from feelstream.display.picture import (
-    BUDGET_LINE,
-    COLUMN_WIDTH_IN,
-    PANEL_HEIGHT_IN,
-    PNG_DPI,
-    legend_below,
-    styled,
-)
+from feelstream.display.chart import Axis, Chart, Line, line_style, log_ticks
+from feelstream.display.picture import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, legend_below, styled
 from feelstream.display.quantities import counted, number, significant
 from feelstream.experiment import Results
 from feelstream.report import Content, Section
-from feelstream.report.charts import front_of
 from feelstream.report.content import render
-from feelstream.report.figures import panel_figures, pareto_figure, save
+from feelstream.report.figures import panel_figures, save
 from feelstream.report.groups import by_panel
 from feelstream.report.html.page import origin
 from feelstream.report.writing import worlds
@@ -32,9 +23,9 @@ from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import Claim, Finding
 
 __all__ = [
-    "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "PNG_DPI", "Axis", "Chart", "Line", "LineStyle", "Page",
-    "Section", "by_panel", "front_of", "legend_below", "line_style", "log_ticks", "markdown",
-    "origin", "panel_figures", "pareto_figure", "render", "styled", "worlds", "write_page",
+    "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "Axis", "Chart", "Line", "Page", "Section", "by_panel",
+    "legend_below", "line_style", "log_ticks", "markdown", "origin", "panel_figures", "render", "styled", "worlds",
+    "write_page",
 ]  # fmt: skip
 DOCS_DPI = 120  # a picture that is kept in the repository stays small
 
@@ -67,20 +58,11 @@ def markdown(template: str, /, **values: Any) -> str:
     return f"{render(template, counted=counted, number=number, significant=significant, **values).rstrip()}\n"
 
 
-def write_page(
-    directory: Path,
-    page: str,
-    text: str,
-    pictures: Mapping[str, Figure],
-    tables: Mapping[str, pl.DataFrame] | None = None,
-    dpi: int = DOCS_DPI,
-) -> Path:
-    """Write page.md, figures/NAME.png and NAME.csv; the page's path."""
+def write_page(directory: Path, page: str, text: str, pictures: Mapping[str, Figure]) -> Path:
+    """Write page.md and figures/NAME.png; the page's path."""
     usable_directory(directory / "figures")
     for name, figure in pictures.items():
-        save(figure, directory / "figures", name, formats=("png",), dpi=dpi)
-    for name, table in (tables or {}).items():
-        write_atomically(directory / f"{name}.csv", table.write_csv)
+        save(figure, directory / "figures", name, formats=("png",), dpi=DOCS_DPI)
     path = directory / f"{page}.md"
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path

@@ -1,6 +1,6 @@
 """What a study reads: the stored results of its plan, what the panels of a figure show of them, and statistics."""
 
-from feelstream.display.quantities import MINUS, QUANTITIES, counted, meanings, number, significant
+from feelstream.display.quantities import MINUS, QUANTITIES, counted, number, significant
 from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.experiment.comparison import summarise
@@ -12,7 +12,6 @@ from feelstream.experiment.statistics import (
     LEAST_SEEDS,
     LEVEL,
     LOWER,
-    NO_SEED,
     Interval,
     compared,
     holm,
@@ -24,8 +23,8 @@ from feelstream.experiment.statistics import (
 from feelstream.report.groups import Curve, Panel, PanelFigure
 
 __all__ = [
-    "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Interval", "Panel",
+    "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "QUANTITIES", "SPANS", "Curve", "Interval", "Panel",
     "PanelFigure", "Results", "RunError", "Span", "bound_of", "by_arm", "cell", "compared", "counted", "holm",
-    "interval", "meanings", "number", "one_sided_p", "per_run", "significant", "student", "summarise", "t_quantile",
+    "interval", "number", "one_sided_p", "per_run", "significant", "student", "summarise", "t_quantile",
     "tables",
 ]  # fmt: skip
