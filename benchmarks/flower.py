@@ -21,7 +21,7 @@ import platform
 from pathlib import Path
 from statistics import mean, median
 
-from feelstream.flower.loopback import federation
+from feelstream.flower.federation import federation
 
 APP = Path(__file__).with_name("flower_overhead")
 

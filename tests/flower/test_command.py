@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import feelstream as fs
 from feelstream.cli import app
 from feelstream.errors import FeelstreamError, RunError
+from feelstream.flower.federation import reason, run_in_federation, with_absolute_paths
 from feelstream.flower.local_grid import LocalGrid
-from feelstream.flower.loopback import reason, run_in_federation, with_absolute_paths
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
@@ -60,7 +60,7 @@ def play_on_fake_grid(scenario: Scenario, out: Path) -> None:
 @pytest.fixture
 def no_federation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting one is a failure."""
-    monkeypatch.setattr("feelstream.flower.loopback.federation", lambda: pytest.fail("a federation was started"))
+    monkeypatch.setattr("feelstream.flower.federation.federation", lambda: pytest.fail("a federation was started"))
 
 
 @pytest.mark.usefixtures("no_federation")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from processes import MARK, alive, marked, until
 
-from feelstream.flower.loopback import free_port
+from feelstream.flower.federation import free_port
 
 pytestmark = [
     pytest.mark.nightly,

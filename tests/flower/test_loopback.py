@@ -9,7 +9,7 @@ import pytest
 from patience import PATIENCE_S
 
 import feelstream as fs
-from feelstream.flower.loopback import federation, is_complete, rounds_done, submit_replay
+from feelstream.flower.federation import federation, is_complete, rounds_done, submit_replay
 
 pytestmark = pytest.mark.nightly
 

@@ -14,7 +14,7 @@ import pytest
 from processes import MARK, alive, marked, until
 
 import feelstream as fs
-from feelstream.flower.loopback import rounds_done
+from feelstream.flower.federation import rounds_done
 
 pytestmark = pytest.mark.nightly
 CHANGES = [

@@ -15,7 +15,7 @@ import pytest
 from patience import PATIENCE_S
 
 import feelstream as fs
-from feelstream.flower.loopback import Federation, federation, is_complete, submit_replay
+from feelstream.flower.federation import Federation, federation, is_complete, submit_replay
 
 pytestmark = pytest.mark.nightly
 APP = Path(__file__).parents[1] / "support" / "hard_cases"

@@ -49,7 +49,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
-    from feelstream.flower.loopback import run_in_federation
+    from feelstream.flower.federation import run_in_federation
 
     settings = scenario_files.load(scenario, changes_of(overrides, rounds=rounds, devices=nodes))
     if settings.system.devices > 50:

@@ -1,11 +1,11 @@
 """One process that starts and ends all processes of a small federation: `python -m feelstream.flower.hosting`.
 
 It takes commands as JSON lines on its standard input and answers each on its standard output. When the input ends, for
-whatever reason its parent is gone, it ends every process that came of it and then itself; being their subreaper, it
-also finds those that detached themselves. All of them are forked from it, and so is what they start for each message
-and each run: Flower is imported once, and a process costs a fork instead of a new interpreter. That is not only
-quicker. Flower starts a ServerApp again that is not there within 30 s, and on a busy machine, where imports may take
-that long, again and again.
+whatever reason its parent is gone, it ends all that it has started. Every process is forked from it, and so is what
+those start for each message and each run: Flower is imported once, and a process costs a fork instead of a new
+interpreter; otherwise each message would import all anew, and a SuperNode look for messages every 3 s only. So two
+things of Flower's are replaced: how its executor of tasks starts a process, and the sleep between two looks. On Linux
+every process also ends with the one that started it, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -14,247 +14,133 @@ import ctypes
 import json
 import os
 import signal
-import socket
 import sys
 import time
 import traceback
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
-LONGEST_SLEEP_S = 0.25  # in Flower's loops, which look for messages every 3 s otherwise
-PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
-PROGRAMS = ("flower-superlink", "flower-supernode", "flwr-serverapp", "flwr-clientapp", "flwr")
+LONGEST_SLEEP_S = 0.25  # in Flower's loops
+PROGRAMS = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-serverapp", "flwr-clientapp", "flwr")
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 3.0
 
 
 class Host:
-    """The processes by name, and how those ended that did."""
+    """The processes by name, and how those ended that did. Each leads a group, with all that it starts."""
 
     def __init__(self) -> None:
         self.pids: dict[str, int] = {}
         self.ended: dict[int, int] = {}
 
-    def handle(self, command: dict[str, Any]) -> dict[str, Any]:
-        name = command.get("name", "")
-        if command["do"] == "warm":
-            _warm(command["scenario"])
-        elif command["do"] == "start":
-            _imports()
-            self.pids[name] = _fork(
-                name, command["program"], command["arguments"], Path(command["log"]), command.get("address")
-            )
-        elif command["do"] == "kill":
-            with suppress(ProcessLookupError):
-                os.killpg(self.pids[name], signal.SIGKILL)
-        self._reap()
-        pid = self.pids.get(name, 0)
-        return {"pid": pid, "ended": self.ended.get(pid)}
+    def handle(self, do: str, name: str = "", **more: Any) -> dict[str, Any]:
+        if do == "start":
+            _programs()
+            self.pids[name] = os.fork()
+            if not self.pids[name]:
+                _become(name, **more)
+        elif do == "kill":
+            os.killpg(self.pids[name], signal.SIGKILL)
+        elif do == "warm":  # load the data set that all nodes share
+            from feelstream.flower import replay
 
-    def _reap(self) -> None:
+            replay.prepare(more["scenario"])
         with suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if not pid:
-                    return
-                self.ended[pid] = os.waitstatus_to_exitcode(status)
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                self.ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+        return {"ended": self.ended.get(self.pids.get(name, 0))}
 
     def end_all(self) -> None:
         """Ask everyone to go, and kill who does not."""
         end = time.monotonic() + GRACE_S
-        for pid in _descendants(os.getpid()):
-            _signal(pid, signal.SIGTERM)
-        while _descendants(os.getpid()) and time.monotonic() < end:
-            self._reap()
-            time.sleep(0.05)
-        while left := _descendants(os.getpid()):  # a process may start another while it is killed
-            for pid in left:
-                _signal(pid, signal.SIGKILL)
-            self._reap()
-            time.sleep(0.02)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in self.pids.values():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, number)
+            while len(self.ended) < len(self.pids) and time.monotonic() < end:
+                self.handle("poll")
+                time.sleep(0.05)
 
 
 def main() -> None:
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    host = Host()
-    answers = os.fdopen(os.dup(1), "w")
+    host, answers = Host(), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever is printed here must not look like an answer
     try:
         for line in sys.stdin:
             try:
-                answer = host.handle(json.loads(line))
+                answer = host.handle(**json.loads(line))
             except Exception as problem:
                 answer = {"error": f"{type(problem).__name__}: {problem}"}
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
+            print(json.dumps(answer), file=answers, flush=True)
     finally:
         host.end_all()
 
 
 @cache
-def _imports() -> None:
-    """All that forked processes need; before they are forked, and before anything here has started a thread."""
+def _programs() -> dict[str, Any]:
+    """What Flower's commands call, with all that forked processes need, before anything here has started a thread."""
     from flwr.supercore.superexec import run_superexec
-    from flwr.supernode import main, start_client_internal
+    from flwr.supercore.superexec.executor import subprocess_executor
+    from flwr.supernode import start_client_internal
 
-    from feelstream.flower import strategy
+    from feelstream.flower import strategy  # noqa: F401
 
-    for program in PROGRAMS:
-        _entry(program)
-    del main, strategy
-    start_client_internal.time = run_superexec.time = _ShortSleeps()  # type: ignore[assignment]
-
-
-def _warm(scenario: str) -> None:
-    """Load the data set that the nodes share."""
-    from feelstream.flower import replay
-
-    replay.prepare(scenario)
+    short = {**vars(time), "sleep": lambda seconds: time.sleep(min(seconds, LONGEST_SLEEP_S))}
+    start_client_internal.time = run_superexec.time = SimpleNamespace(**short)  # type: ignore[assignment]
+    subprocess_executor.subprocess = SimpleNamespace(Popen=_fork, DEVNULL=None)  # type: ignore[assignment]
+    return {each.name: each.load() for each in entry_points(group="console_scripts") if each.name in PROGRAMS}
 
 
-class _ShortSleeps:
-    """The module `time`, except that nobody sleeps for long."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
-
-    @staticmethod
-    def sleep(seconds: float) -> None:
-        time.sleep(min(seconds, LONGEST_SLEEP_S))
+def _fork(command: list[str], **_: Any) -> None:
+    """What Flower's executor of tasks takes for subprocess.Popen: a fork in place of a new interpreter."""
+    if not os.fork():
+        _run(command[0], *command)
 
 
-def _entry(program: str) -> Any:
-    """What a command of Flower's calls."""
-    found = entry_points(group="console_scripts", name=program)
-    if not found:
-        raise LookupError(f"'{program}' is not installed; install feelstream[flower]")
-    return next(iter(found)).load()
-
-
-def _fork(name: str, program: str, arguments: list[str], log: Path, address: str | None) -> int:
-    """A command of Flower's as a process with a session of its own, so that it can be killed with all it starts.
-
-    address: where it hands out apps to run; they are started beside it.
-    """
-    entry = _entry(program)
-    pid = os.fork()
-    if pid:
-        return pid
-    _begin_child(log)
+def _become(name: str, command: list[str], log: str, port: int | None) -> NoReturn:
+    """Run a command of Flower's. port: where it hands out apps to run; they are started beside it."""
     os.setsid()
-    parent = os.getpid()
-    if address is not None and not os.fork():
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        _run_apps(address, parent)
-    return _call(name, entry, program, arguments)
-
-
-def _run_apps(address: str, parent: int) -> NoReturn:
-    """Flower's SuperExec, for the apps of one SuperLink or SuperNode."""
-    from flwr.supercore.superexec import run_superexec
-
-    host, port = address.rsplit(":", 1)
-    while not listens(host, int(port)):  # it would wait for longer and longer
-        time.sleep(0.05)
-    run_superexec.get_executor = lambda *_, **__: _ForkExecutor()  # type: ignore[assignment]
-    _run_and_exit("superexec", lambda: run_superexec.run_superexec(address, insecure=True, parent_pid=parent))
-
-
-def listens(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((host, port)) == 0
-
-
-def _begin_child(log: Path) -> None:
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in INTERRUPTS:
         signal.signal(number, signal.SIG_DFL)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, opened in enumerate((os.open(os.devnull, os.O_RDONLY), file, file)):
+        os.dup2(opened, number)
+    parent = os.getpid()
+    if port is not None and not os.fork():
+        from feelstream.flower.federation import listens
+
+        while not listens(port):  # it would wait for longer and longer
+            time.sleep(0.05)
+        address = "--runtime-api-address", f"127.0.0.1:{port}"
+        _run("superexec", "flower-superexec", "--insecure", *address, "--parent-pid", str(parent))
+    _run(name, *command)
 
 
-def _call(name: str, entry: Any, program: str, arguments: list[str]) -> NoReturn:
-    sys.argv = [program, *arguments]
-    _run_and_exit(name, entry)
-
-
-def _run_and_exit(name: str, function: Any) -> NoReturn:
-    _prctl(PR_SET_NAME, name.encode()[:15])  # what ps and top show
-    code = 0
+def _run(name: str, *command: str) -> NoReturn:
+    """Call a command in this process, which then ends."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: ends with whoever started it
+        ctypes.CDLL(None).prctl(15, name.encode()[:15], 0, 0, 0)  # PR_SET_NAME: what ps and top show
+    # Whoever runs apps never asks for how they ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN if name == "superexec" else signal.SIG_DFL)
+    sys.argv, code = list(command), 1
     try:
-        function()
+        _programs()[command[0]]()
+        code = 0
     except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else 1
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except BaseException:
         traceback.print_exc()
-        code = 1
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-class _ForkExecutor:
-    """Flower's executor of tasks, with a fork in place of a new interpreter."""
-
-    def launch(self, spec: Any) -> Any:
-        from flwr.supercore.constant import TASK_TYPE_TO_APPIO_API_ADDRESS_ARG, TASK_TYPE_TO_COMMAND
-        from flwr.supercore.superexec.executor.types import LaunchResult
-
-        program = TASK_TYPE_TO_COMMAND[spec.task_type]
-        arguments = [
-            TASK_TYPE_TO_APPIO_API_ADDRESS_ARG[spec.task_type], spec.runtime_api_address, "--token", spec.token,
-            "--insecure", "--parent-pid", str(spec.parent_pid),
-        ]  # fmt: skip
-        if not os.fork():
-            _call(program, _entry(program), program, arguments)
-        return LaunchResult.accepted()
-
-    def get_eligible_capacity(self, supported_task_types: Any, **_: Any) -> tuple[Any, set[str]]:
-        return supported_task_types, set()
-
-    def wait_for_capacity(self, *_: Any, **__: Any) -> None: ...
-
-    def reconcile(self) -> None:
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-
-    def close(self) -> None: ...
-
-
-def _descendants(root: int) -> list[int]:
-    """All living processes that came of `root`, by /proc; zombies are waited for, not killed."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError, ValueError, IndexError):
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-                if state != "Z":
-                    children.setdefault(int(parent), []).append(int(entry.name))
-    found, queue = [], [root]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
-
-
-def _signal(pid: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-def _prctl(option: int, value: int | bytes) -> None:
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from time import monotonic, sleep
 from typing import Any
 
 from feelstream.errors import RunError
-from feelstream.flower.hosting import listens
 from feelstream.run import Run, read
 from feelstream.run.files import usable_directory
 from feelstream.run.manifest import Manifest, check_same_run
@@ -35,49 +34,37 @@ OFFLINE = {
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
     "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.25",
 }
+CONFIG = '[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "127.0.0.1:{}"\ninsecure = true\n'
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # The line that ends a traceback; source lines above it, which may name errors as well, are indented.
 EXCEPTION = re.compile(r"(?:feelstream\.errors\.\w+: (?P<sentence>.+)|[\w.]*(?:Error|Exception)\b.*)$")
-STARTUP_S = 60.0
-NODES_S = 120.0
+STARTUP_S, NODES_S, STOP_S = 60.0, 120.0, 30.0
 LOGS = "logs"  # in the run directory
-IGNORED = shutil.ignore_patterns("__pycache__")
+APP = Path(__file__).parent / "replay_app"
 
 
 class Federation:
-    """SuperLink and SuperNodes on this machine, started by a host process (hosting.py) that ends them all with it."""
+    """SuperLink and SuperNodes on this machine, by name."""
 
     def __init__(self, directory: Path, logs: Path) -> None:
         self.directory, self.logs = directory, logs
         self.port = free_port()
         self.names: list[str] = []
-        home = directory / "flower"
-        home.mkdir()
-        (home / "config.toml").write_text(
-            f'[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "127.0.0.1:{self.port}"\n'
-            "insecure = true\n"
-        )
-        # Flower starts its own helpers by name, so they must be found where this Python is.
-        here = str(Path(sys.executable).parent)
-        path = os.pathsep.join([here, os.environ.get("PATH", "")])
-        self.environment = {**os.environ, **OFFLINE, "FLWR_HOME": str(home), "PATH": path, "OMP_NUM_THREADS": "1"}
+        (directory / "config.toml").write_text(CONFIG.format(self.port))
         logs.mkdir(parents=True, exist_ok=True)
         with (logs / "host.log").open("ab") as log:
             self._host = subprocess.Popen(
-                [sys.executable, "-m", "feelstream.flower.hosting"], text=True, env=self.environment, cwd=directory,
+                [sys.executable, "-m", "feelstream.flower.hosting"], text=True, cwd=directory,
+                env={**os.environ, **OFFLINE, "FLWR_HOME": str(directory), "OMP_NUM_THREADS": "1"},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
 
     def start_superlink(self) -> None:
-        arguments = (
-            "--insecure", "--host", "127.0.0.1", "--port", str(self.port), "--isolation", "process",
-            "--disable-runtime-dependency-installation",
-        )  # fmt: skip
-        self._start("superlink", "flower-superlink", *arguments, apps=self.port)
+        self._serve("superlink", self.port, "flower-superlink", "--disable-runtime-dependency-installation")
 
     def wait_for_superlink(self) -> None:
         end = monotonic() + STARTUP_S
-        while not listens("127.0.0.1", self.port):
+        while not listens(self.port):
             if self.has_ended("superlink") or monotonic() > end:
                 raise RunError(f"Flower's SuperLink did not start: {self.last_words('superlink')}")
             sleep(0.1)
@@ -90,20 +77,16 @@ class Federation:
         """A SuperNode for one device; config: more of its node-config."""
         values = {"partition-id": device, "num-partitions": devices, **config}
         text = " ".join(f"{key}={value!r}" for key, value in values.items())
-        port, name = free_port(), f"node-{device}"
-        arguments = (
-            "--insecure", "--superlink", f"127.0.0.1:{self.port}", "--isolation", "process",
-            "--host", "127.0.0.1", "--port", str(port), "--node-config", text,
-        )  # fmt: skip
-        self._start(name, "flower-supernode", *arguments, apps=port)
+        superlink = "--superlink", f"127.0.0.1:{self.port}"
+        self._serve(f"node-{device}", free_port(), "flower-supernode", *superlink, "--node-config", text)
 
     def nodes(self) -> list[str]:
         return [name for name in self.names if name.startswith("node-")]
 
     def submit(self, app: Path, config: Mapping[str, str | float]) -> None:
         """Start a run of an app; `wait` follows it."""
-        text = " ".join(f"{key}={_toml(value)}" for key, value in config.items())
-        self._start("run", "flwr", "run", str(app), "loopback", "--stream", "--run-config", text)
+        text = " ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in config.items())
+        self._start("run", ["flwr", "run", str(app), "loopback", "--stream", "--run-config", text])
 
     def wait(self, done: Callable[[], bool], timeout_s: float, lost: Callable[[str], None] = lambda name: None) -> None:
         """Until the run's files are complete; RunError if it ends or lasts too long without that.
@@ -127,55 +110,43 @@ class Federation:
     def has_ended(self, name: str) -> bool:
         return self._ask(do="poll", name=name)["ended"] is not None
 
-    def pid(self, name: str) -> int:
-        return self._ask(do="poll", name=name)["pid"]
-
     def kill(self, name: str) -> None:
         """End one process at once, as a crash would, with the helpers it has started."""
         self._ask(do="kill", name=name)
 
     def stop(self) -> None:
-        """End all that was started here; those that do not go when asked are killed."""
-        with suppress(BrokenPipeError):
-            assert self._host.stdin is not None
-            self._host.stdin.close()
-        try:
-            self._host.wait(30)
-        except subprocess.TimeoutExpired:
-            self._host.kill()
-            self._host.wait()
-        assert self._host.stdout is not None
-        self._host.stdout.close()
+        """End all that was started here."""
+        with suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            self._host.communicate(timeout=STOP_S)
+        self._host.kill()
+        self._host.wait()
 
     def last_words(self, name: str) -> str:
         """Why a process failed, as far as its log tells."""
-        return reason(Path(self._log(name)).read_text(errors="replace"))
+        return reason((self.logs / f"{name}.log").read_text(errors="replace"))
 
     def _why(self, name: str) -> str:
         """Why a process has ended; one that was killed had no last words."""
         code = self._ask(do="poll", name=name)["ended"]
         return f"'{name}' was ended by signal {-code}" if code < 0 else self.last_words(name).rstrip(".")
 
-    def _log(self, name: str) -> str:
-        return str(self.logs / f"{name}.log")
+    def _serve(self, name: str, port: int, *command: str) -> None:
+        """Start a command that hands out apps at a port; they are run beside it."""
+        here = "--insecure", "--isolation", "process", "--host", "127.0.0.1", "--port", str(port)
+        self._start(name, [*command, *here], port)
 
-    def _start(self, name: str, program: str, *arguments: str, apps: int | None = None) -> None:
-        """A command of Flower's; apps: the port where it hands out apps, which are then run beside it."""
-        address = None if apps is None else f"127.0.0.1:{apps}"
-        self._ask(
-            do="start", name=name, program=program, arguments=arguments, address=address, log=self._log(name)
-        )  # fmt: skip
+    def _start(self, name: str, command: list[str], port: int | None = None) -> None:
+        self._ask(do="start", name=name, command=command, port=port, log=str(self.logs / f"{name}.log"))
         self.names.append(name)
 
     def _ask(self, **command: object) -> dict[str, Any]:
         assert self._host.stdin is not None
         assert self._host.stdout is not None
-        try:
+        line = ""
+        with suppress(BrokenPipeError):
             self._host.stdin.write(json.dumps(command) + "\n")
             self._host.stdin.flush()
             line = self._host.stdout.readline()
-        except BrokenPipeError:
-            line = ""
         answer = json.loads(line) if line else {"error": "its host process has ended"}
         if "error" in answer:
             raise RunError(f"the federation cannot go on: {answer['error']}")
@@ -208,12 +179,6 @@ def federation(logs: Path | None = None) -> Iterator[Federation]:
             started.stop()
 
 
-def write_app(directory: Path) -> Path:
-    """A Flower app whose clients replay the simulator; the same for every run of a federation."""
-    ours = Path(__file__).parent / "replay_app"
-    return Path(shutil.copytree(ours, directory / "app", ignore=IGNORED, dirs_exist_ok=True))
-
-
 def run_in_federation(
     scenario: Scenario,
     seed: int,
@@ -235,9 +200,7 @@ def run_in_federation(
             return read(out)
     usable_directory(out)
     with federation(out / LOGS) as flower:
-        file = flower.directory / "scenario.toml"
-        file.write_text(to_toml(scenario), encoding="utf-8")
-        flower.warm(file)
+        flower.warm(write_scenario(flower, scenario))
         flower.wait_for_superlink()
         for device in range(scenario.system.devices):
             flower.start_node(device, scenario.system.devices)
@@ -291,8 +254,7 @@ def submit_replay(
     max_report_age: int = 0,
 ) -> None:
     """Start a run in which the nodes, as many as there are now, replay the scenario's devices."""
-    file = flower.directory / "scenario.toml"
-    file.write_text(to_toml(scenario), encoding="utf-8")
+    file = write_scenario(flower, scenario)
     flower.wait_for_superlink()
     config = {
         "scenario": str(file),
@@ -302,7 +264,15 @@ def submit_replay(
         "max-report-age": max_report_age,
     }
     times = {"deadline-s": float(deadline_s), "query-timeout-s": float(query_timeout_s)}
-    flower.submit(write_app(flower.directory), {**config, **times})
+    app = flower.directory / "app"
+    shutil.copytree(APP, app, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    flower.submit(app, {**config, **times})
+
+
+def write_scenario(flower: Federation, scenario: Scenario) -> Path:
+    file = flower.directory / "scenario.toml"
+    file.write_text(to_toml(scenario), encoding="utf-8")
+    return file
 
 
 def rounds_done(out: Path) -> int:
@@ -320,6 +290,6 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _toml(value: str | float) -> str:
-    """JSON's strings are TOML's basic strings."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
