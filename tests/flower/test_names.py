@@ -91,6 +91,25 @@ def test_a_name_is_the_first_nodes_where_names_are_bound(bind_names: bool) -> No
 
 
 @pytest.mark.parametrize(
+    ("options", "warns"),
+    [
+        ({}, True),
+        ({"bind_names": False}, False),
+        ({"names": {"0": 1, "1": 2, "2": 3, "3": 4}}, False),
+        ({"names": {"0": 1, "1": 2, "2": 3, "3": 0}}, True),
+    ],
+    ids=["not chosen", "chosen", "all have a node id", "one has none"],
+)
+def test_who_has_not_chosen_whether_names_are_bound_is_told(
+    options: dict[str, Any], warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    grid = LocalGrid()
+    grid.add(1, {"partition-id": 0}, client(growing))
+    ScheduledFedAvg(fs.preset("tiny", FAST), classes=CLASSES, **options).start(grid, model(), num_rounds=1)
+    assert ("bind_names is not set" in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
     ("names", "reason"),
     [
         ({"north": -1, "south": 0}, "must be given a node id"),

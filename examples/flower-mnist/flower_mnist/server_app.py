@@ -37,6 +37,7 @@ def strategy_for(config: Any, devices: int) -> Strategy:
         classes=stream.CLASSES,
         out=str(config["out"]) or None,
         max_report_age=int(config["max-report-age"]),
+        bind_names=bool(config["bind-names"]),
         min_available_nodes=devices,
         wait_s=600.0,  # for the first reports: each starts a process, or Ray
     )

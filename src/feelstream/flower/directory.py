@@ -64,6 +64,11 @@ class Directory:
             raise FeelstreamError(f"names must list system.devices = {devices} names, not {len(self.names)}")
 
     @property
+    def all_bound(self) -> bool:
+        """Whether a table gives every name a node id."""
+        return len(self.owners) == self.devices
+
+    @property
     def wanted(self) -> str:
         """The names of this run, in words."""
         return f"fit '{self.pattern}'" if self.pattern else f"are {shortened(self.names)}"

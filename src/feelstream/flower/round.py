@@ -71,7 +71,7 @@ class Deployment:
         self.scheduler = Scheduler(
             scenario, who.classes, options.seed, who.max_report_age, who.passes, options.measuring
         )
-        self.directory = Directory(who.names, k, who.bind_names)
+        self.directory = Directory(who.names, k, bool(who.bind_names))
         self.fleet = Fleet(self.scheduler, self.directory, options)
         self.calls = Calls(k, self.deadline_s, waiting.adaptive_timeout, waiting.first)
         self.patience = Patience(waiting.give_up_after, scenario.system.rounds, self.directory.name)

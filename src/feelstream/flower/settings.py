@@ -32,9 +32,9 @@ class Devices(Settings):
         classes: Length of the label counts that devices report.
         names: The devices' names, a pattern for them, a table or a file (directory.py); by default "0", "1", …, which
             are Flower's partition-ids.
-        bind_names: Whether the node that uses a name first keeps it for the run. Set it where nodes authenticate, in
-            which case a node that is started again has the id that it had; without, it comes back as another node and
-            must get its name again. A name to which a table gives a node id is bound in any case.
+        bind_names: Whether the node that uses a name first keeps it for the run. True is for nodes that authenticate,
+            which have the same id when they are started again; otherwise a node comes back as another one and must get
+            its name again. None is False, with a warning, unless every name has a node id in a table, which binds it.
         passes: Where data is static, count all of it as fresh again once it was all used (a pass over it); otherwise
             every device has importance 0 from then on.
         max_report_age: Rounds for which a report is good enough; older ones are asked for. 0: ask everyone each round.
@@ -43,7 +43,7 @@ class Devices(Settings):
 
     classes: Count = 10
     names: Annotated[Any, SkipValidation] = None  # of the type Names
-    bind_names: bool = False
+    bind_names: bool | None = None
     passes: bool = True
     max_report_age: WholeNumber = 5
     max_priority: Positive = 1.0

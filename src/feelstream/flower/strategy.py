@@ -96,8 +96,6 @@ class Scheduled(Strategy):
         log.info("\t├──> Scheduling:")
         log.info("\t│\t├── Policy: %s (%s), %d devices", policy.plugin_name(), policy, self.scenario.system.devices)
         log.info("\t│\t├── Deadline: %g s; reports count for %d rounds", self.deployment.deadline_s, who.max_report_age)
-        bound = "the node that uses it first" if who.bind_names else "any node that uses it, unless a table binds it"
-        log.info("\t│\t├── A name belongs to %s (bind_names)", bound)
         log.info("\t│\t└── Run directory: %s", self.out or "none")
         self.inner.strategy.summary()
 
@@ -125,6 +123,11 @@ class Scheduled(Strategy):
         log.info("\t├── ConfigRecord (train): %s", dict(train_config or {}) or "(empty!)")
         log.info("\t├── ConfigRecord (evaluate): %s", dict(evaluate_config or {}) or "(empty!)")
         self.summary()
+        if self.options.devices.bind_names is None and not self.deployment.directory.all_bound:
+            log.warning(
+                "bind_names is not set, so any node may use a name while no other does: set it to True where nodes "
+                "authenticate, or to False if this is meant"
+            )
         rounds = Rounds(
             self, self.deployment, self.inner, grid, initial_arrays,
             train_config=train_config, evaluate_config=evaluate_config, evaluate_fn=evaluate_fn,
