@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model
+from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model, played
 from flwr.app import Context, Error, Message, RecordDict
 
 import feelstream as fs
@@ -99,3 +101,41 @@ def test_waiting_ends_when_enough_have_answered(clock: Clock) -> None:
     replies = exchange.exchange(grid, messages, timeout_s=1000.0, enough=0.9).replies
     assert len(replies) == 9
     assert clock.now < 3.0  # nine looks at 0.1 s or so, and as long again
+
+
+class HungGrid(LocalGrid):
+    """Node 10 answers nothing from some round on until a later one; then what it was asked meanwhile as well."""
+
+    def __init__(self, clock: Clock, hangs: range) -> None:
+        super().__init__()
+        self.clock, self.hangs, self.round, self.late = clock, hangs, 0, set[str]()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        numbers = []
+        for message in list(messages):
+            self.round = int(message.content.metric_records["feelstream.server"]["round"])  # type: ignore[arg-type]
+            (number,) = super().push_messages([message])
+            if message.metadata.dst_node_id == 10 and self.round in self.hangs:
+                self.late.add(number)
+            numbers.append(number)
+        return numbers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        hidden = self.late if self.round in self.hangs else ()
+        return super().pull_messages([number for number in message_ids if number not in hidden])
+
+
+@pytest.mark.parametrize("max_report_age", [0, 1])
+def test_a_node_that_hangs_is_waited_for_once(max_report_age: int, clock: Clock, tmp_path: Path) -> None:
+    grid = HungGrid(clock, range(3, 9))
+    for device in range(4):
+        grid.add(10 + device, {"partition-id": device}, client(growing, after={"t_cmp_s": 0.5}))
+    scenario = fs.preset("tiny", [*FAST, "policy.size=4", "radio.fading=none", "system.reliability=ignored"])
+    options = {"query_timeout_s": 30.0, "max_report_age": max_report_age}
+    devices = played(scenario, grid, 14, tmp_path / "run", **options)
+    assert clock.now < 30.0 + 2 * 4.0 + 2.0  # one time-out of a question, and at most two of a call
+    assert devices.filter(pl.col("device") > 0)["transmitted"].all()  # nobody else missed a round
+    hung = devices.filter(pl.col("device") == 0)["transmitted"].to_list()
+    assert hung[:2] == [True, True]
+    assert not any(hung[2:8])
+    assert all(hung[-2:])  # it is back

@@ -14,7 +14,7 @@ import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, rows
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord
 from flwr.serverapp import strategy as flower
-from malicious_replies import BAD, ODD_MEASUREMENTS, Change, metrics, report
+from malicious_replies import BAD, HARMLESS, ODD_MEASUREMENTS, Change, metrics, report
 
 import feelstream as fs
 from feelstream.flower import Scheduled
@@ -125,6 +125,13 @@ def test_extra_metrics_of_one_are_left_out() -> None:
     assert set(result.train_metrics_clientapp[1]) == {"loss"}
 
 
+@pytest.mark.parametrize("kind", HARMLESS)
+def test_what_does_no_harm_costs_no_update(kind: str) -> None:
+    result = run([hostile(HARMLESS[kind]), *HONEST], rounds=1)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
+    assert ("loss" in result.train_metrics_clientapp[1]) == (kind == "a field too many")
+
+
 def test_finite_updates_whose_average_overflows_leave_the_model() -> None:
     huge = np.full((2, 2), np.finfo(np.float32).max)
 
@@ -177,6 +184,30 @@ def test_one_absurd_reading_neither_excludes_a_device_nor_stops_the_others(tmp_p
     assert 10 * computing_j <= first["e_cmp_j"].max() < 11 * computing_j  # LEAP times that and sending # pyright: ignore
     assert first["transmitted"][-10:].any()
     assert devices.filter((pl.col("device") > 0) & (pl.col("round") > 20))["transmitted"].any()
+
+
+@pytest.mark.parametrize("stuck_j", [0.0, 1e-300])
+def test_a_meter_that_is_stuck_does_not_capture_the_schedule(
+    stuck_j: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its device would look as if training were free; it gets no more turns than the others."""
+    spending = [client(growing, float(k), after={"t_cmp_s": 0.5, "e_cmp_j": 0.6}) for k in range(4)]
+    answers = [hostile(report(t_cmp_s=0.5, e_cmp_j=stuck_j)), *spending[1:]]
+    changes = [*FAST[:2], *FAST[3:5], "policy.V=auto", "policy.size=1", "system.energy_budget_j=0.1"]
+    scenario = fs.preset("tiny", [*changes, "radio.fading=none"])
+    strategy = Scheduled(
+        flower.FedAvg(fraction_evaluate=0.0), scenario, classes=CLASSES, wait_s=0.0, out=tmp_path / "run"
+    )
+    strategy.start(grid_of(*answers), model(), num_rounds=40)
+    devices = rows(tmp_path / "run")
+    turns = devices.group_by("device", maintain_order=True).agg(pl.col("scheduled").sum())["scheduled"].to_list()
+    assert turns[0] <= 16
+    later = devices.filter((pl.col("device") == 0) & pl.col("scheduled") & (pl.col("round") > 4))
+    assert (later["e_cmp_j"] > 0.1).all()
+    assert not later["e_cmp_j_measured"].any()
+    assert "read next to nothing" in caplog.text
+    assert '"meters_stuck": ["0"]' in (tmp_path / "run/logs/rounds.jsonl").read_text()
+    assert fs.verify(tmp_path / "run").ok
 
 
 def test_who_always_exaggerates_is_charged_a_bounded_amount() -> None:

@@ -44,10 +44,31 @@ def test_a_file_may_be_given_more_names_while_the_run_goes_on(tmp_path: Path) ->
     os.utime(file, ns=(1, 1))  # the clock of a file system may be too coarse to notice
     directory.update([7, 8, 9])
     assert directory.introduce(9, "east") == 2
-    file.write_text("north = 7\n")
-    os.utime(file, ns=(2, 2))
-    with pytest.raises(FeelstreamError, match="no longer lists 'south pump'"):
-        directory.update([7])
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [("north = 7\n", "no longer lists 'south pump'"), ("north = ", "cannot be read"), (None, "cannot be read")],
+    ids=["shorter", "half written", "gone"],
+)
+def test_what_was_read_of_a_file_stands_while_it_is_written_again(
+    written: str | None, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "devices.toml"
+    file.write_text('north = 7\n"south pump" = 0\n')
+    directory = Directory(file, K)
+    if written is None:
+        file.unlink()
+    else:
+        file.write_text(written)
+        os.utime(file, ns=(2, 2))
+    assert directory.update([7]) == [7]
+    assert why in caplog.text
+    assert directory.introduce(7, "north") == 0
+    file.write_text('north = 7\n"south pump" = 0\neast = 0\n')
+    os.utime(file, ns=(3, 3))
+    directory.update([7, 8])
+    assert directory.introduce(8, "east") == 2
 
 
 def test_a_name_bound_to_a_node_is_nobody_elses() -> None:

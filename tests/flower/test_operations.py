@@ -57,6 +57,16 @@ def test_callbacks_are_informed_and_a_restart_goes_on(tmp_path: Path) -> None:
     assert (first.ends, second.ends) == (1, 1)
 
 
+def test_a_callback_that_raises_ends_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(fs.Callback):
+        def on_round(self, row: Any) -> None:
+            raise ValueError("no such tracker")
+
+    strategy(out=tmp_path / "run", callbacks=[Broken()]).start(grid_of(client(growing)), model(), num_rounds=2)
+    assert fs.read(tmp_path / "run").rounds.height == 2
+    assert sum("the callback Broken failed: ValueError: no such tracker" in line for line in caplog.messages) == 2
+
+
 def test_the_last_round_can_be_collected_on_this_machine() -> None:
     metrics = OpenMetrics()
     address = f"http://127.0.0.1:{metrics.port}"

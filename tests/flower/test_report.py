@@ -72,12 +72,15 @@ def test_a_report_survives_the_wire() -> None:
         ({"meter": "a\nb"}, "meter must be a text"),
         ({"losses": [math.nan]}, "losses"),
         ({"losses": 3.0}, "losses"),
-        ({"favourite_colour": 3.0}, "not a field of a report"),
     ],
 )
 def test_an_impossible_report_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ReportError, match=reason):
         bounds().read(content(**changes))
+
+
+def test_a_field_of_a_later_version_is_left_aside() -> None:
+    assert bounds().read(content(favourite_colour=3.0))[0].f_hz == GOOD.f_hz
 
 
 def test_no_report_and_no_name_are_refused() -> None:

@@ -14,7 +14,7 @@ import pytest
 from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model, played
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode
-from flwr.serverapp.strategy import FedMedian, Krum
+from flwr.serverapp.strategy import FedAdam, FedMedian
 
 import feelstream as fs
 from feelstream.flower import Scheduled, ScheduledFedAvg
@@ -121,12 +121,14 @@ def test_what_cannot_be_is_refused() -> None:
         with pytest.raises(fs.FeelstreamError, match=reason):
             ScheduledFedAvg(scenario(2), classes=CLASSES, **options)  # pyright: ignore[reportArgumentType]
 
-    class Strict(Krum):
+    class Strict(FedAdam):
         accepts_late = False
 
     with pytest.raises(fs.FeelstreamError, match="Strict does not say that it takes late updates"):
         Scheduled(Strict(), scenario(2), classes=CLASSES, late="use")
-    Scheduled(FedMedian(), scenario(2), classes=CLASSES, late="use")
+    with pytest.raises(fs.FeelstreamError, match="FedMedian does not say"):  # its median knows no weights
+        Scheduled(FedMedian(), scenario(2), classes=CLASSES, late="use")
+    Scheduled(FedAdam(), scenario(2), classes=CLASSES, late="use")
 
 
 def test_a_call_that_expired_is_told_as_a_late_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ that is given a node id is bound to that key.
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -26,6 +27,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.flower.settings import Names
 from feelstream.flower.wire import PRIORITIES, ReportError
 
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 SHOWN = 20  # names that a sentence lists
 
 
@@ -76,7 +78,10 @@ class Directory:
     def update(self, nodes: Iterable[int]) -> list[int]:
         """These nodes are connected now; returned in ascending order, since Flower's order means nothing."""
         if self._file is not None:
-            self._read_file()
+            try:
+                self._read_file()
+            except FeelstreamError as problem:  # half written, or gone for a moment
+                log.warning("%s; what was read before still counts", problem)
         self._here = frozenset(nodes)
         return sorted(self._here)
 

@@ -24,13 +24,14 @@ has any), a reading is charged up to
     LEAP · max(1, r̄, min(r_k, LEAP · max(1, r̄)))    times the model's, LEAP = 10.
 
 A glitch is cut to ten times what is usual, a device that does use more is charged in full after its first turn, and one
-that always exaggerates is charged a hundred times what the others use at most.
+that always exaggerates is charged a hundred times what the others use at most. A reading of training that is next to
+nothing, r < r̄/10, is none: a meter that is stuck must not make its device the cheapest for ever.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,6 +120,20 @@ class Readings:
         most = LEAP * max(others, min(np.nan_to_num(own, nan=1.0), LEAP * others))
         return min(reading, most * modelled)
 
+    def stuck(self, name: str, ratios: Mapping[int, float]) -> list[int]:
+        """Of the devices that read this much now, relative to the model, those that read next to nothing."""
+        usual = _lower_median(self._ratios[name])
+        for device, ratio in ratios.items():
+            usual[device] = ratio if np.isnan(usual[device]) else usual[device]
+        found = []
+        for device, ratio in ratios.items():
+            others = usual.copy()
+            others[device] = np.nan
+            middle = float(_lower_median(others[None, :])[0])
+            if ratio < LEAST or ratio < middle / LEAP:
+                found.append(device)
+        return found
+
     def add(self, name: str, ratios: Mapping[int, float]) -> None:
         """Remember what devices read this round, relative to the model."""
         table = self._ratios[name]
@@ -149,6 +164,7 @@ class Turns:
     modelled_j: Reals  # by the scenario, not by what was learned since: all ratios must be of one kind
     transmission: Transmission  # with measurements in place of the model's figures
     read: Mapping[str, Reals]  # readings that count, by figure; NaN where there is none
+    stuck: Sequence[int] = ()  # devices whose meter reads next to nothing
 
     @property
     def flags(self) -> dict[str, Flags]:
@@ -173,6 +189,7 @@ class Estimates:
         self.time, self.energy = Estimate(system.devices), Estimate(system.devices)
         self.tried = np.zeros(system.devices, bool)  # who has had a turn
         self.readings = Readings(system.devices, ENERGIES)
+        self.stuck: list[int] = []  # devices whose meter read next to nothing in the last round
         self._model_judged = False  # whether the first measurements were compared with the model
 
     def planned(self, round: int, system: System, f_hz: Reals, able: Flags, n: int) -> System:
@@ -203,19 +220,23 @@ class Estimates:
             own = [int(k) in replies and replies[int(k)].held_f_hz is False for k in schedule]
             trained_hz = np.where(own, trained_hz, decision.f_hz)
         modelled_j = self.system.compute_energy_j(trained_hz, schedule) + modelled.e_tr_j
-        read, columns = {}, {}
+        read, columns, stuck = {}, {}, list[int]()
         for name in MEASURED:
             told = [getattr(replies.get(int(device)), name, None) for device in schedule]
             values = np.array([np.nan if value is None else value for value in told], np.float64)
             counts = ~np.isnan(values) if name in self.measured else np.zeros(len(schedule), bool)
             if name in ("t_tr_s", "e_tr_j"):
                 counts &= modelled.sent
+            if name == "e_cmp_j":
+                rows = np.flatnonzero(counts & (modelled_j > 0))
+                stuck = self.readings.stuck(name, {int(schedule[r]): values[r] / modelled_j[r] for r in rows})
+                counts &= ~np.isin(schedule, stuck)
             read[name] = np.where(counts, values, np.nan)
             charged = values.copy()
             for row in np.flatnonzero(counts) if name in ENERGIES else ():
                 charged[row] = self.readings.charged(name, int(schedule[row]), values[row], modelled_j[row])
             columns[name] = np.where(counts, charged, getattr(modelled, name))
-        return Turns(observation, schedule, trained_hz, modelled_j, replace(modelled, **columns), read)
+        return Turns(observation, schedule, trained_hz, modelled_j, replace(modelled, **columns), read, stuck)
 
     def take(self, turns: Turns, anyone: bool) -> dict[str, NDArray]:
         """Learn from a round; what it was planned with, and by what, as columns of the trace.
@@ -223,6 +244,9 @@ class Estimates:
         anyone: whether any device replied at all.
         """
         t, schedule = turns.observation.round, turns.schedule
+        self.stuck = list(turns.stuck)
+        if self.stuck:
+            log.warning("round %d: devices %s read next to nothing; the model's energy is charged", t, self.stuck)
         for name in ENERGIES:
             pairs = turns.pairs(name, turns.modelled_j)
             for device, reading, charged in zip(

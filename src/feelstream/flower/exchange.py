@@ -8,7 +8,7 @@ twice as long. None of this is in the trace, which holds no wall-clock time: the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from time import monotonic, sleep
@@ -36,12 +36,18 @@ class Waited:
 
 
 def exchange(
-    grid: Grid, messages: Iterable[Message], timeout_s: float, enough: float = 1.0, first: int | None = None
+    grid: Grid,
+    messages: Iterable[Message],
+    timeout_s: float,
+    enough: float = 1.0,
+    first: int | None = None,
+    passing: Collection[int] = (),
 ) -> Waited:
     """The replies that came within the time.
 
     enough: once this share has answered, the others have as long again as those took, and no longer.
     first: once so many have answered without an error, nobody else is waited for; replies in excess are left out.
+    passing: nodes that are not waited for at all, though what they have said by the end counts.
     Unlike Flower's own loop it does not wait for a message that could not be handed over in the first place.
     """
     messages, waited = list(messages), Waited()
@@ -50,24 +56,24 @@ def exchange(
     begin = monotonic()
     end = begin + timeout_s
     waiting = {number for number in grid.push_messages(messages) if number}
-    wanted = ceil(enough * len(waiting))
     node_of = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
-    replies = waited.replies
+    replies, awaited = waited.replies, {number for number in waiting if node_of[number] not in passing}
+    wanted = ceil(enough * len(awaited))
+    short = True
     while waiting:
-        short = len(replies) < wanted
         for reply in grid.pull_messages(waiting):
             answered = reply.metadata.reply_to_message_id
             if answered in waiting:
                 waiting.discard(answered)
                 replies[node_of[answered]] = reply
                 waited.seconds[node_of[answered]] = monotonic() - begin
-        now = monotonic()
+        now, left = monotonic(), awaited & waiting
         if first is not None and sum(not reply.has_error() for reply in replies.values()) >= first:
             waited.enough = True
             break
-        if short and len(replies) >= wanted:
-            end = min(end, now + max(now - begin, FIRST_POLL_S))
-        if not waiting or now >= end:
+        if short and len(awaited) - len(left) >= wanted:
+            short, end = False, min(end, now + max(now - begin, FIRST_POLL_S))
+        if not left or now >= end:
             break
         sleep(min(max(0.1 * (now - begin), FIRST_POLL_S), LAST_POLL_S, end - now))
     waited.unanswered = {number: node_of[number] for number in sorted(waiting)}

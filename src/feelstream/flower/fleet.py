@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import ceil
 from time import monotonic, sleep
@@ -16,7 +16,7 @@ from flwr.serverapp import Grid
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
 from feelstream.flower.directory import Directory, UnknownNameError
-from feelstream.flower.exchange import exchange
+from feelstream.flower.exchange import KEPT, exchange
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, question
@@ -55,6 +55,10 @@ class Asking:
         chosen = sorted(ready[: self.most])
         self._last_asked |= dict.fromkeys(chosen, round)
         return chosen
+
+    def has_failed(self, node: int) -> bool:
+        """Whether it did not answer when it was asked last."""
+        return node in self._failures
 
     def was_asked(self, node: int) -> bool:
         return node in self._last_asked
@@ -101,6 +105,7 @@ class Fleet:
         self.max_priority = options.devices.max_priority
         self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
         self._refused: dict[int, str] = {}  # by node: why its last answer was of no use
+        self._open: dict[str, tuple[int, int]] = {}  # questions without an answer, by message: node and round
         self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
 
     @property
@@ -119,17 +124,37 @@ class Fleet:
         if not connected and waiting.give_up_after is not None:
             raise DeploymentError(f"no node has connected within {waiting.wait_s:g} s")
 
-    def ask(self, grid: Grid) -> None:
-        """Ask whoever has to be asked before this round; the first one waits for somebody to schedule."""
+    def ask(self, grid: Grid, busy: Collection[int] = ()) -> None:
+        """Ask whoever has to be asked before this round; the first one waits for somebody to schedule.
+
+        busy: devices that have not answered a call for training yet.
+        """
         end = monotonic() + self.waiting.wait_s
-        nodes = self._ask_due(grid)
+        self._late_answers(grid)
+        nodes = self._ask_due(grid, busy)
         while nodes and not self.anyone_known:
             if all(self.asking.was_asked(node) for node in nodes) and not self._another_comes(nodes, grid, end):
                 self._check_answers(nodes)
                 return
             nodes = self._ask_due(grid)
 
-    def _ask_due(self, grid: Grid) -> list[int]:
+    def _late_answers(self, grid: Grid) -> None:
+        """Take answers to questions of the rounds before, which nobody waited for."""
+        t = self.scheduler.round
+        self._open = {number: asked for number, asked in self._open.items() if t - asked[1] <= KEPT}
+        for answer in grid.pull_messages(list(self._open)) if self._open else ():
+            node, asked = self._open.pop(answer.metadata.reply_to_message_id, (None, 0))
+            device = None if node is None else self.directory.device(node)
+            if node is None or device is None or self.scheduler.report_round[device] >= asked:
+                continue
+            try:
+                self.scheduler.accept(device, self.read(answer, device)[1], asked)
+            except ReportError as problem:
+                log.warning("round %d: the late report of node %d is refused: %s", t, node, problem)
+            else:
+                self.asking.succeeded(node)
+
+    def _ask_due(self, grid: Grid, busy: Collection[int] = ()) -> list[int]:
         """Ask those whose report is due; all connected nodes."""
         nodes, t, unknown = self.directory.update(grid.get_node_ids()), self.scheduler.round, self.scheduler.unknown
         self.asking.forget(nodes)
@@ -139,7 +164,10 @@ class Fleet:
         strangers = [node for node, number in device.items() if number is None]
         # Strangers have a share of their own: however many there are, the devices of this run are asked in time.
         chosen = sorted(self.asking.choose(due, t) + self.asking.choose(strangers, t))
-        answers, errors = self._query(chosen, grid)
+        # Who did not answer before is not waited for again, as long as there is anyone else to schedule.
+        doubtful = {node for node in chosen if self.asking.has_failed(node) or device[node] in busy}
+        others = len(doubtful) < len(chosen) or bool((self.directory.connected() & ~unknown).any())
+        answers, errors = self._query(chosen, grid, doubtful if others else ())
         silent = frozenset(chosen) - answers.keys()
         for node in silent:
             self._refused.pop(node, None)
@@ -151,8 +179,10 @@ class Fleet:
             self._accept(node, answers[node], silent)
         return nodes
 
-    def _query(self, nodes: list[int], grid: Grid) -> tuple[dict[int, Message], dict[int, str]]:
-        """The answers of these nodes, and what others said in place of one."""
+    def _query(
+        self, nodes: list[int], grid: Grid, passing: Collection[int] = ()
+    ) -> tuple[dict[int, Message], dict[int, str]]:
+        """The answers of these nodes, and what others said in place of one; passing: who is not waited for."""
         # Clients that have never answered may have to be started first, as by Flower's simulation engine.
         waiting, scheduler = self.waiting, self.scheduler
         timeout_s = waiting.query_timeout_s if self.anyone_known else max(waiting.query_timeout_s, waiting.wait_s)
@@ -164,7 +194,9 @@ class Fleet:
             if used_round not in contents:
                 contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round))
             messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
-        answers = exchange(grid, messages, timeout_s, waiting.enough_reports).replies
+        waited = exchange(grid, messages, timeout_s, waiting.enough_reports, passing=passing)
+        self._open |= {number: (node, scheduler.round) for number, node in waited.unanswered.items()}
+        answers = waited.replies
         errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
         for node, reason in errors.items():
             log.warning("round %d: node %d could not report: %s", scheduler.round, node, reason)

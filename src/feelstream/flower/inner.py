@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import FedAvg, FedXgbBagging, FedXgbCyclic, Strategy
+from flwr.serverapp.strategy import (
+    Bulyan,
+    FedAvg,
+    FedMedian,
+    FedTrimmedAvg,
+    FedXgbBagging,
+    FedXgbCyclic,
+    MultiKrum,
+    QFedAvg,
+    Strategy,
+)
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
@@ -32,6 +42,7 @@ from feelstream.flower.wire import (
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 OWN_MODELS = (FedXgbBagging, FedXgbCyclic)  # whose updates need not look like the model
+UNWEIGHTED = (Bulyan, FedMedian, FedTrimmedAvg, MultiKrum, QFedAvg)  # in which late updates would count in full
 
 
 class Inner:
@@ -64,7 +75,8 @@ class Inner:
     def accepts_late(self) -> bool:
         """Whether updates of earlier rounds may be among those that it averages."""
         said = getattr(self.strategy, "accepts_late", None)
-        return isinstance(self.strategy, FedAvg) and self.check_updates and self.one_of_each if said is None else said
+        averages = isinstance(self.strategy, FedAvg) and not isinstance(self.strategy, UNWEIGHTED)
+        return averages and self.check_updates and self.one_of_each if said is None else said
 
     @property
     def weight_key(self) -> str:

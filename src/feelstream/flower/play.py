@@ -5,7 +5,7 @@ Every round is a line of JSON for whatever reads logs, by the logger `flwr.feels
 {"round": 7, "at": "2026-01-31T12:00:00+00:00", "seconds": 12.5, "scheduled": ["north", "south"],
  "transmitted": ["north"], "failed": {"south": "no reply within the deadline of 60 s"}, "not_waited_for": [],
  "late": [], "timeout_s": 60.0, "energy_j": 3.25, "wasted_j": 1.5,
- "queue_max_j": 0.5, "reliability_min": 0.5, "meters": {"RAPL": 2}}
+ "queue_max_j": 0.5, "reliability_min": 0.5, "meters": {"RAPL": 2}, "meters_stuck": []}
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from feelstream.arrays import Nested, flatten, unflatten
-from feelstream.errors import BusyError, RunError
+from feelstream.errors import BusyError, RunError, explain
 from feelstream.evaluation import Measured
 from feelstream.flower.exchange import exchange
 from feelstream.flower.inner import Inner
 from feelstream.flower.round import Deployment
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
-from feelstream.run.callbacks import Callback, tell
+from feelstream.run.callbacks import Callback, Row, tell
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import check_digest, read_arrays, sole_writer, write_arrays, write_atomically
 from feelstream.run.manifest import Manifest, check_same_run
-from feelstream.run.run import read_stored
+from feelstream.run.run import Run, read_stored
 from feelstream.run.trace import Rows, Tables
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
@@ -136,6 +136,7 @@ class Rounds:
             "queue_max_j": float(record.queue_next_j.max()),
             "reliability_min": 1.0 if reliability is None else float(reliability.min()),
             "meters": dict(Counter(deployment.fleet.meters.values())),
+            "meters_stuck": [name(k) for k in deployment.scheduler.estimates.stuck],
         }
         return json.dumps(about, ensure_ascii=False)
 
@@ -217,9 +218,30 @@ class Rounds:
         write_arrays(directory / MODEL, {f"model.{name}": array for name, array in model.items()})
 
 
+class Tolerant(Callback):
+    """A callback whose mistakes end no run, once it has begun: real devices have worked for it."""
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback = callback
+        self.on_start = callback.on_start
+
+    def on_round(self, row: Row) -> None:
+        self._try(self._callback.on_round, row)
+
+    def on_end(self, run: Run) -> None:
+        self._try(self._callback.on_end, run)
+
+    def _try(self, told: Callable[[Any], object], what: Any) -> None:
+        try:
+            told(what)
+        except Exception as problem:
+            log.error("the callback %s failed: %s", type(self._callback).__name__, explain(problem))
+
+
 def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:
     """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
     begin, seed = perf_counter(), rounds.deployment.options.seed
+    callbacks = [Tolerant(callback) for callback in callbacks]
     for callback in callbacks:
         callback.on_start(rounds.scenario, seed)
     if out is None:

@@ -40,6 +40,7 @@ from feelstream.flower.wire import (
     alike_metrics,
     checked_metrics,
     content_of,
+    is_finite,
     most_common,
     nobody_replied,
     read_update,
@@ -139,7 +140,7 @@ class Deployment:
         scheduler.begin()
         self.calls.forget()
         self._called = []
-        self.fleet.ask(grid)
+        self.fleet.ask(grid, self.calls.busy)
         if self.calls.first is not None:
             scheduler.keep_out(self.calls.busy)
         schedule = scheduler.schedule(self.directory.connected()).tolist()
@@ -270,7 +271,10 @@ class Deployment:
                     raise ReportError(f"metric '{self.weight_key}' is missing")
                 # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
                 limit = None if most == "auto" else most
-                found[node] = reply, checked_metrics(record, self.weight_key, 2**53, limit)
+                values = checked_metrics(record, self.weight_key, 2**53, limit)
+                if not all(map(is_finite, values.values())):
+                    raise ReportError("a metric is not finite")
+                found[node] = reply, values
             except ReportError as problem:
                 self._drop(t, self.directory.device(node), str(problem))
         metrics, refused = alike_metrics({node: values for node, (_, values) in found.items()})

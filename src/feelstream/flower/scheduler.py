@@ -113,15 +113,18 @@ class Scheduler:
             known = DeviceReport(*labels, float(self.f_hz[device]), float(self.beta[device]))
         return self.bounds.completed(report, known, age, self.used_labels[device])
 
-    def accept(self, device: int, report: DeviceReport) -> None:
-        """Store a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
-        self._store(device, self.check(device, report))
+    def accept(self, device: int, report: DeviceReport, asked: int | None = None) -> None:
+        """Store a report that has passed Bounds.read, unless it contradicts what is known (ReportError).
 
-    def _store(self, device: int, report: DeviceReport) -> None:
+        asked: the round that it is of, if it comes late.
+        """
+        self._store(device, self.check(device, report), asked)
+
+    def _store(self, device: int, report: DeviceReport, asked: int | None = None) -> None:
         assert report.fresh_labels is not None
         if not self.report_round[device]:
             self.first_labels[device] = report.stored_labels
-        self.report_round[device] = self.round
+        self.report_round[device] = self.round if asked is None else asked
         self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
         self.stated_priority[device] = 1.0 if report.priority is None else report.priority

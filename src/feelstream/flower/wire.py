@@ -122,7 +122,7 @@ class DeviceReport:
     can measure it (None: the server takes the model's value).
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore", arbitrary_types_allowed=True)
 
     stored_labels: Labels
     fresh_labels: Labels | None
@@ -255,8 +255,6 @@ class Bounds:
 
 def _sentence(error: Mapping[str, Any]) -> str:
     name = str(error["loc"][0])
-    if error["type"] == "unexpected_keyword_argument":
-        return f"'{name[:40]}' is not a field of a report"
     if error["type"] == "missing":
         return f"{_wire(name)} is missing"
     reason = error.get("ctx", {}).get("error", f"must be true or false, not {error['input']!r:.40}")
@@ -375,21 +373,24 @@ def alike(
 
 
 def alike_metrics(replies: Mapping[int, Values]) -> tuple[dict[int, MetricRecord], dict[int, str]]:
-    """The same of metrics, which are alike if they have the same name and length."""
-    kept, refused = alike(replies, lambda value: len(value) if isinstance(value, list) else -1, "metric")
+    """The same of metrics, which are alike if they have the same name and length.
+
+    One that is not finite anywhere costs no update: it is left out of all, as an average of it would mean nothing.
+    """
+    broken = {key for values in replies.values() for key, value in values.items() if not is_finite(value)}
+    finite = {k: {key: v for key, v in values.items() if key not in broken} for k, values in replies.items()}
+    kept, refused = alike(finite, lambda value: len(value) if isinstance(value, list) else -1, "metric")
     return {sender: MetricRecord(dict(sorted(values.items()))) for sender, values in kept.items()}, refused
 
 
 def checked_metrics(record: MetricRecord | None, weight_key: str, stored: int, most: float | None) -> Values:
-    """A reply's metrics: finite numbers or lists of them, and the weight, which is at most what the device stores.
+    """A reply's metrics, and the weight, which is finite and at most what the device stores.
 
     A reply without the weight gets the reported number of stored samples. most: a limit on any weight.
     """
     values: Values = {} if record is None else dict(record)  # pyright: ignore[reportAssignmentType]
-    for name, value in values.items():
-        numbers = value if isinstance(value, list) else [value]
-        if not all(type(number) in (int, float) and _is_finite(number) for number in numbers):
-            raise ReportError(f"metric '{name[:40]}' is not finite")
+    if weight_key in values and not is_finite(values[weight_key]):
+        raise ReportError(f"metric '{weight_key[:40]}' is not finite")
     weight = values.get(weight_key, stored)
     if isinstance(weight, list) or weight < 0:
         raise ReportError(f"metric '{weight_key}' must be one number from 0 on, not {weight!r:.40}")
@@ -398,9 +399,10 @@ def checked_metrics(record: MetricRecord | None, weight_key: str, stored: int, m
     return values | {weight_key: min(limits)}
 
 
-def _is_finite(number: float) -> bool:
+def is_finite(value: float | list[int] | list[float]) -> bool:
+    numbers = value if isinstance(value, list) else [value]
     try:
-        return isfinite(number)
+        return all(type(number) in (int, float) and isfinite(number) for number in numbers)
     except OverflowError:  # a whole number beyond any float
         return False
 
@@ -423,7 +425,9 @@ def checked_arrays(found: ArrayRecord, model: Model) -> ArrayRecord:
     Only what the bytes decode to counts: the type and shape that a reply claims beside them may be anything.
     """
     if found.keys() != model.keys():
-        raise ReportError("its arrays have other names than the model's")
+        raise ReportError(
+            "its arrays have other names than the model's (check_updates=False takes updates that are parts of it)"
+        )
     return ArrayRecord({name: _checked(name, found[name], wanted) for name, wanted in model.items()})
 
 
