@@ -25,7 +25,7 @@ has any), a reading is charged up to
 
 A glitch is cut to ten times what is usual, a device that does use more is charged in full after its first turn, and one
 that always exaggerates is charged a hundred times what the others use at most. A reading of training that is next to
-nothing, r < r̄/10, is none: a meter that is stuck must not make its device the cheapest for ever.
+nothing, r < r̄/10 of the others of its class, is none: a stuck meter must not make its device the cheapest for ever.
 """
 
 from __future__ import annotations
@@ -120,15 +120,17 @@ class Readings:
         most = LEAP * max(others, min(np.nan_to_num(own, nan=1.0), LEAP * others))
         return min(reading, most * modelled)
 
-    def stuck(self, name: str, ratios: Mapping[int, float]) -> list[int]:
-        """Of the devices that read this much now, relative to the model, those that read next to nothing."""
+    def stuck(self, name: str, ratios: Mapping[int, float], kinds: Ids) -> list[int]:
+        """Of the devices that read this much now, relative to the model, those that read next to nothing.
+
+        kinds: (K,) the class of each device; only those of one class are compared.
+        """
         usual = _lower_median(self._ratios[name])
         for device, ratio in ratios.items():
             usual[device] = ratio if np.isnan(usual[device]) else usual[device]
         found = []
         for device, ratio in ratios.items():
-            others = usual.copy()
-            others[device] = np.nan
+            others = np.where((kinds == kinds[device]) & (np.arange(len(usual)) != device), usual, np.nan)
             middle = float(_lower_median(others[None, :])[0])
             if ratio < LEAST or ratio < middle / LEAP:
                 found.append(device)
@@ -183,8 +185,9 @@ class Turns:
 class Estimates:
     """What was measured of all devices so far, and what follows from it."""
 
-    def __init__(self, system: System, measuring: Measuring) -> None:
-        """system: the scenario's model."""
+    def __init__(self, system: System, measuring: Measuring, kinds: Ids) -> None:
+        """system: the scenario's model; kinds: (K,) the class of each device."""
+        self.kinds = kinds
         self.system, self.measured, self.plans = system, measuring.fields, measuring.plans
         self.time, self.energy = Estimate(system.devices), Estimate(system.devices)
         self.tried = np.zeros(system.devices, bool)  # who has had a turn
@@ -229,7 +232,9 @@ class Estimates:
                 counts &= modelled.sent
             if name == "e_cmp_j":
                 rows = np.flatnonzero(counts & (modelled_j > 0))
-                stuck = self.readings.stuck(name, {int(schedule[r]): values[r] / modelled_j[r] for r in rows})
+                stuck = self.readings.stuck(
+                    name, {int(schedule[r]): values[r] / modelled_j[r] for r in rows}, self.kinds
+                )
                 counts &= ~np.isin(schedule, stuck)
             read[name] = np.where(counts, values, np.nan)
             charged = values.copy()
@@ -247,6 +252,7 @@ class Estimates:
         self.stuck = list(turns.stuck)
         if self.stuck:
             log.warning("round %d: devices %s read next to nothing; the model's energy is charged", t, self.stuck)
+            self.energy.waiting[self.stuck] = np.nan  # whatever waits there is not confirmed
         for name in ENERGIES:
             pairs = turns.pairs(name, turns.modelled_j)
             for device, reading, charged in zip(

@@ -30,6 +30,7 @@ from feelstream.loop.round import RoundRecord, ServerState, available, decide, s
 from feelstream.model.transmission import Transmission
 from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Decision, Observation
 from feelstream.scenario import Scenario
+from feelstream.scenario.population import class_sizes
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 _STATE = (
@@ -57,7 +58,9 @@ class Scheduler:
         self.bounds = Bounds.of(scenario, classes)
         # The server must know by itself what is fresh.
         self.passes = passes and self.bounds.since_use and self.bounds.never_deletes
-        self.estimates = Estimates(self.system, measuring or Measuring())
+        sizes = class_sizes([each.share for each in scenario.devices.classes], self.system.devices)
+        kinds = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.zeros(self.system.devices, np.int64)
+        self.estimates = Estimates(self.system, measuring or Measuring(), kinds)
         self.round, devices = 0, self.system.devices
         learn_reliability = scenario.system.reliability == "learned"
         self.server = ServerState.first(self.policy, self.system, seed, learn_reliability)
