@@ -165,3 +165,12 @@ def test_budgets_of_another_order_are_told_in_the_first_round(
     told = [r.getMessage() for r in caplog.records if "the budgets grant" in r.getMessage()]
     assert len(told) == warns
     assert all("a turn takes 20 J" in each and "grant 1 J" in each for each in told)
+
+
+def test_budgets_are_compared_with_the_models_turns_where_nothing_is_measured(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        strategy("system.energy_budget_j=0.01").start(grid_of(*[client(growing)] * 4), model(), num_rounds=2)
+    told = [r.getMessage() for r in caplog.records if "the budgets grant" in r.getMessage()]
+    computing_j = 1e-27 * 419328000 * 1.2e9**2
+    assert len(told) == 1
+    assert f"a turn takes {computing_j:.3g} J" in told[0]

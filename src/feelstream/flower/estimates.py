@@ -270,7 +270,8 @@ class Estimates:
         if anyone and not self._model_judged:
             self._model_judged = True
             self._judge(t, seconds, joules)
-            self._judge_budgets(t, schedule, joules)
+            read_j = turns.read["e_cmp_j"]
+            self._judge_budgets(t, np.where(np.isnan(read_j), turns.transmission.e_cmp_j, read_j))
         if self.plans == "model":
             return {}
         observation, devices = turns.observation, self.system.devices
@@ -313,15 +314,15 @@ class Estimates:
                     *(t, middle, what, fields, followed),
                 )
 
-    def _judge_budgets(self, t: int, schedule: Ids, joules: Pairs) -> None:
-        """Warn, once, where budgets are of another order than what devices measure: the queues then decide all."""
-        granted_j = float(np.sum(self.system.energy_budget_j)) / len(schedule)
-        turn_j = _middle([reading for reading, _ in joules.values()], 0.0)
+    def _judge_budgets(self, t: int, turns_j: Reals) -> None:
+        """Warn, once, where budgets are of another order than what turns take, measured or by the model."""
+        granted_j = float(np.sum(self.system.energy_budget_j)) / len(turns_j)
+        turn_j = _middle(turns_j.tolist(), 0.0)
         if turn_j > FAR_OFF * granted_j > 0:
             log.warning(
                 "round %d: a turn takes %.3g J, and the budgets grant %.3g J for each of the %d turns of a round "
                 "(system.energy_budget_j is per device and round): policies with energy queues go by energy alone",
-                *(t, turn_j, granted_j, len(schedule)),
+                *(t, turn_j, granted_j, len(turns_j)),
             )
 
     def snapshot(self) -> Nested:
