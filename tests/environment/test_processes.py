@@ -20,8 +20,8 @@ from feelstream.environment.availability import (
     RandomFaults,
     RecordedAvailability,
 )
-from feelstream.environment.base import Process, ProcessContext
-from feelstream.environment.channel import AutoregressiveChannel, JakesChannel
+from feelstream.environment.base import Process, ProcessContext, State, Step
+from feelstream.environment.channel import AutoregressiveChannel, Channel, JakesChannel
 from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
 from feelstream.environment.harvest import PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import RandomDirection, reflected
@@ -177,3 +177,16 @@ def test_the_re_check_learns_who_delivers_by_itself(column: str, change: pl.Expr
     resting = (pl.col("reliability") < 1) & ~pl.col("available")
     first = resting & (resting.cum_sum() == 1)
     assert column in str(found_in(run, pl.when(first).then(change).otherwise(column).alias(column)))
+
+
+class Weak(Channel):
+    """A mean of a third, where the contract says 1."""
+
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return rng.standard_exponential(context.devices) / 3, state
+
+
+def test_a_channel_whose_mean_is_not_1_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    fs.simulate(small().with_(**{"world.channel": Weak()}))
+    assert "the mean is 0.33" in caplog.text
+    assert "it must be 1, since it is a factor on the mean gain" in caplog.text

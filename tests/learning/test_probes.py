@@ -86,6 +86,16 @@ def test_reports_are_those_of_the_devices_that_answered() -> None:
     np.testing.assert_array_equal(reports["gain"][answered], simulation.world.gain[answered])
 
 
+def test_reports_have_their_shape_where_nobody_answers() -> None:
+    """Nobody reports, since every fade is too deep."""
+    observations, _ = heard("reports.least_fading=1e9")
+    assert all(np.isnan(values).all() for seen in observations for values in seen.reports.values())
+    usual, _ = heard()
+    shapes = {name: values.shape for name, values in usual[-1].reports.items()}
+    assert {name: values.shape for name, values in observations[-1].reports.items()} == shapes
+    assert len(shapes["embedding"]) == 2
+
+
 def test_norms_are_those_of_the_update_that_would_be_sent_and_of_the_gradient_of_all_that_is_held() -> None:
     observations, simulation = heard("reports.samples=2000")  # more than anybody holds
     reports = observations[-1].reports

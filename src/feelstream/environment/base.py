@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Frozen, Ids, Reals
-from feelstream.guard import STATE, Array, Law, One, Out, Pair
+from feelstream.guard import STATE, Array, Law, One, Out, Pair, ask
 from feelstream.plugins import Plugin
 from feelstream.tables import MOST_ROUNDS, TableFile, Wanted
 
@@ -114,3 +114,16 @@ class Process(Plugin, ABC):
     @abstractmethod
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         """The values of this round, (K,), and the next state."""
+
+
+def by_itself(process: Process, devices: int = 500, rounds: int = 40) -> tuple[NDArray[Any], ProcessContext]:
+    """(rounds, devices) the values of a process for devices that differ, and the context in which it was played."""
+    rng = np.random.default_rng(devices)
+    low_hz, low_db = rng.uniform(1e8, 5e8, devices), rng.uniform(-10, 0, devices)
+    high_hz, high_db = low_hz + rng.uniform(0, 1e9, devices), low_db + rng.uniform(0, 8, devices)
+    context = ProcessContext(devices, rounds, 4.0, low_hz, high_hz, low_db, high_db)
+    state, found = ask(process, "init", context, np.random.default_rng(1), at=0, K=devices), []
+    for t in range(1, rounds + 1):
+        values, state = ask(process, "step", t, state, context, np.random.default_rng([2, t]), at=t, K=devices)
+        found.append(values)
+    return np.array(found), context

@@ -150,8 +150,7 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
         if (found.known["feelstream"], found.known["format"]) != (__version__, FORMAT):
             theirs = found.known["feelstream"]
             raise RunError(f"the workers have feelstream {theirs} and this is {__version__}; install the same there")
-        if found.parameters is not None:
-            model_cost.tell_contradiction(arm.scenario, found.parameters)
+        model_cost.tell_contradictions(arm.scenario, found.parameters)
         known[arm.label] = found.known
     return replace(plan, arms=tuple(arms)), known, problems
 

@@ -70,6 +70,10 @@ class Probe(Named, ABC):
     def measure(self, asked: Asked) -> NDArray[Any]:
         """(n, …) finite numbers, of each device."""
 
+    def shape(self, asked: Asked) -> tuple[int, ...]:
+        """Of what one device would report, where nobody does; by default a number."""
+        return ()
+
 
 Function = Callable[[Predict, Ids], Any]
 
@@ -88,6 +92,9 @@ class FunctionProbe(Probe):
         if any(each.shape != found[0].shape for each in found):
             raise ValueError("it must give the same number of values for every device")
         return np.stack(found)
+
+    def shape(self, asked: Asked) -> tuple[int, ...]:
+        return np.shape(self.function(asked.predict, np.zeros(1, np.int64)))  # as for a device with sample 0
 
 
 class GradientNorm(Probe):
@@ -124,6 +131,9 @@ class Embedding(Probe):
     def measure(self, asked: Asked) -> NDArray[Any]:
         return asked.engine.embeddings(asked.theta, asked.samples)
 
+    def shape(self, asked: Asked) -> tuple[int, ...]:
+        return asked.engine.embeddings(asked.theta, np.zeros((1, 1), np.int64)).shape[1:]
+
 
 class Gain(Probe):
     """|g_k|² of the round, which the server measures as the report arrives."""
@@ -147,7 +157,7 @@ def reported(name: str, asked: Asked) -> Reals:
     """(K, …) what the devices report, NaN for those that do not answer."""
     cohort = asked.cohort
     if not len(cohort.ids):
-        return np.full(cohort.devices, np.nan)  # of no known shape, and of nobody
+        return np.full((cohort.devices, *PROBES.instance(name).shape(asked)), np.nan)
     values = ask(PROBES.instance(name), "measure", asked, at=cohort.round, n=len(cohort.ids))
     found = np.full((cohort.devices, *values.shape[1:]), np.nan)
     found[cohort.ids] = values

@@ -82,8 +82,8 @@ def prepare(
     version = _version_of(scenario.data.dataset)
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
-    if learner and parent_process() is None:  # of many runs, the process that started them has reported it
-        model_cost.tell_contradiction(scenario, learner.parameters)
+    if parent_process() is None:  # of many runs, the process that started them has reported it
+        model_cost.tell_contradictions(scenario, learner.parameters if learner else None)
     simulation = Simulation(scenario, seed, dataset, learner, changes)
     manifest = Manifest.begin(
         scenario,

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from feelstream.data.datasets import Dataset
+from feelstream.environment.base import by_itself
+from feelstream.environment.channel import CHANNELS, wrong_mean
 from feelstream.errors import ScenarioError
 from feelstream.learning import blank, describe
 from feelstream.learning.models import Model
@@ -139,10 +141,17 @@ def contradiction(scenario: Scenario, parameters: int) -> str | None:
     )
 
 
-def tell_contradiction(scenario: Scenario, parameters: int) -> None:
-    """Warn of a contradiction, once in a process."""
-    if found := contradiction(scenario, parameters):
+def tell_contradictions(scenario: Scenario, parameters: int | None) -> None:
+    """Warn of what contradicts the model, of so many parameters where there is one, once in a process."""
+    if parameters is not None and (found := contradiction(scenario, parameters)):
         _warn_once(found)
+    channel = scenario.world.channel
+    ours = type(channel) in CHANNELS.ours.values()
+    if not ours and not channel.needs_links and (wrong := wrong_mean(by_itself(channel)[0])):
+        _warn_once(
+            f"world.channel: of {channel.plugin_name()} {wrong} over 500 devices and 40 rounds; it must be 1, "
+            "since it is a factor on the mean gain β"
+        )
 
 
 @lru_cache
