@@ -16,8 +16,10 @@ import feelstream as fs
 from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError, PluginError, ScenarioError
+from feelstream.evaluation import Held
 from feelstream.learning.contract import Training
 from feelstream.learning.local import MiniBatches
+from feelstream.learning.server import FedAvg, UpdateContext
 from feelstream.loop.simulation import Simulation
 from feelstream.loop.world import World
 from feelstream.policies import Random
@@ -303,3 +305,35 @@ def test_the_proposed_policy_leads_with_three_digits_per_device() -> None:
 def test_norms_are_bit_for_bit_those_of_all_updates_at_once(shape: tuple[int, int]) -> None:
     updates = np.random.default_rng(shape).normal(size=shape).astype(np.float32)
     assert np.array_equal(Training(updates, updates).norms, np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1)))
+
+
+def test_a_sample_that_two_devices_hold_counts_once() -> None:
+    """Equations (1) to (3) by hand: both hold all four samples, so the union has four, and each update weighs 1."""
+    updates = np.array([[0.25], [0.5]], np.float32)
+
+    def moved(distinct: int | None) -> float:
+        held, gain = np.array([4, 4]), np.ones(2)
+        of = UpdateContext(1, 1, 2, np.arange(2), held, gain, None, 8.0, np.zeros(2, np.int64), distinct)
+        return float(FedAvg().step(np.zeros(1, np.float32), updates, of, {}, np.random.default_rng(0))[0][0])
+
+    assert moved(None) == 0.375  # Σ |S_j| = 8
+    assert moved(4) == 0.75  # |∪ S_j| = 4
+    simulation = begin(small("data.arrivals.shared=1.0", "system.devices=2", "policy.size=2", "data.samples=60"))
+    for _ in range(8):
+        simulation.step()
+    stream = simulation.world.stream
+    one, other = (set(stream.samples(k).tolist()) for k in range(2))
+    assert stream.stored.sum() == 2 * len(one | other) == 120  # each of 60 samples came to both
+    assert stream.distinct(np.arange(2)) == 60
+    assert Held(lambda: [stream.samples(k) for k in range(2)], overlaps=True).distinct == 60
+
+
+def test_as_many_samples_are_shared_as_was_said() -> None:
+    simulation = begin(small("data.arrivals.shared=0.25", "data.samples=2000", "system.devices=5"))
+    for _ in range(8):
+        simulation.step()
+    stream = simulation.world.stream
+    times = np.bincount(np.concatenate([stream.samples(k) for k in range(5)]))
+    assert times.max() == 2
+    assert 0.21 < (times == 2).mean() < 0.29  # 2,000 samples: a standard error of 1 %
+    assert stream.distinct(np.arange(5)) == 2000 < stream.stored.sum()

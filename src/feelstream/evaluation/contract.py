@@ -84,7 +84,9 @@ class TestSet(Frozen):
 class Held(Sequence[Ints]):
     """What each device holds: held[k] is S_k(t) as numbers of training samples; a number may repeat.
 
-    `gather` gives the samples of each device; it is called when they are first asked for.
+    Attributes:
+        gather: Gives the samples of each device; called when they are first asked for.
+        overlaps: Whether several devices may hold the same sample.
 
     >>> held = Held(lambda: [np.array([4, 2]), np.array([], np.int64), np.array([2])])
     >>> held[0].tolist(), held.counts.tolist(), held.mean(np.array([1.0, 2.0, 5.0])).tolist()
@@ -92,6 +94,7 @@ class Held(Sequence[Ints]):
     """
 
     gather: Callable[[], Iterable[Ints]]
+    overlaps: bool = False
 
     @cached_property
     def _each(self) -> list[Ints]:
@@ -106,6 +109,11 @@ class Held(Sequence[Ints]):
     def counts(self) -> Ints:
         """int64 (K,), |S_k(t)|."""
         return read_only(np.array([len(samples) for samples in self._each], np.int64))
+
+    @property
+    def distinct(self) -> int:
+        """|∪ S_k(t)|; where devices share no sample, Σ|S_k(t)|."""
+        return len(np.unique(self.samples)) if self.overlaps else len(self.samples)
 
     def __len__(self) -> int:
         return len(self._each)

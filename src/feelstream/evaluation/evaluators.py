@@ -31,7 +31,7 @@ class Test(Evaluator):
 class Stream(Evaluator):
     """The paper's time-varying loss, its eq. (2), over what the devices hold, and the accuracy on the same samples.
 
-    F(θ, t) = Σ_k |S_k(t)| F_k(θ, t) / Σ_j |S_j(t)|, F_k the mean loss over S_k(t). Arrays: F_k and accuracy by device.
+    F(θ, t) = Σ_k |S_k(t)| F_k(θ, t) / |∪ S_j(t)|, F_k the mean loss over S_k(t). Arrays: F_k and accuracy by device.
     """
 
     def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
@@ -40,8 +40,10 @@ class Stream(Evaluator):
         loss, accuracy = held.mean(said.losses), held.mean(said.correct)
         if not held.counts.any():
             return {"stream_loss": np.nan, "stream_accuracy": np.nan, "loss": loss, "accuracy": accuracy}, state
-        weights = held.counts / held.counts.sum()
-        over_all = {"stream_loss": np.nansum(weights * loss), "stream_accuracy": np.nansum(weights * accuracy)}
+        over_all = {
+            "stream_loss": np.nansum(held.counts / held.distinct * loss),
+            "stream_accuracy": np.nansum(held.counts / held.counts.sum() * accuracy),
+        }
         return {**over_all, "loss": loss, "accuracy": accuracy}, state
 
 

@@ -241,6 +241,7 @@ class Simulation:
             probability=None if probability is None else probability[ids],
             reachable=float(stored[ids].sum() if probability is None else stored[probability > 0].sum()),
             staleness=np.zeros(len(ids), np.int64),
+            distinct=self.world.stream.distinct(ids),
         )
         updates = updates if counts.all() else updates[counts]
         with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
@@ -261,7 +262,7 @@ class Simulation:
         context = EvaluationContext(
             predict=Predict(theta, learner, rows),
             test=test,
-            held=Held(lambda: [stream.samples(device) for device in devices]),
+            held=Held(lambda: [stream.samples(device) for device in devices], stream.overlaps),
             round=t,
             rounds=self.system.rounds,
             classes=self.system.classes,

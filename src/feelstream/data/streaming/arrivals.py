@@ -93,6 +93,11 @@ class Arrivals(Plugin, ABC):
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         """Fix all that is known before the first round. Without events the process is endless: `counts` is asked."""
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether several devices may hold the same sample, so that |∪ S_j| is not the sum of |S_j|."""
+        return False
+
     def init(self, devices: int, rng: np.random.Generator) -> NDArray:
         """Of an endless process, the state before the first round: one plain array, whose shape may change."""
         return np.empty(0)
@@ -149,6 +154,27 @@ class OrderedArrivals(Arrivals):
 
 class FiniteArrivals(OrderedArrivals):
     """Every sample arrives once, at a time drawn before the start; the sorted times follow the order."""
+
+    shared: Fraction = Field(
+        default=0.0, description="share of the samples that another device, drawn at random, holds too; 0 to 1"
+    )
+
+    @property
+    def overlaps(self) -> bool:
+        return self.shared > 0
+
+    def shards(self, context: ArrivalContext) -> Shards:
+        """With a copy of each shared sample in the shard of a second device, in the same kind of order."""
+        if not self.overlaps or context.devices == 1:
+            return super().shards(context)
+        rng, K = generator(context.seed, Purpose.PARTITION), context.devices
+        owner = context.owners(rng)
+        copied = np.flatnonzero((owner >= 0) & (rng.random(len(owner)) < self.shared))
+        second = (owner[copied] + rng.integers(1, K, len(copied))) % K
+        which = np.concatenate([np.arange(len(owner)), copied])
+        owners = np.concatenate([owner, second.astype(owner.dtype)])
+        found = arrange(owners, context.labels[which], K, context.classes, self.order, self.stay, rng)
+        return Shards(found.offsets, which[found.samples].astype(np.int32))
 
     @abstractmethod
     def times(self, sizes: Ints, run_s: float, rng: np.random.Generator) -> Reals:

@@ -133,6 +133,17 @@ class Stream:
         """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
         return self._numbers(device, self._positions(device))
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether several devices may hold the same sample."""
+        return self._arrivals.overlaps
+
+    def distinct(self, devices: Ints) -> int:
+        """|∪ S_k|: how many samples these devices hold, each counted once where several may hold the same."""
+        if not self.overlaps:
+            return int(self._now["stored"][devices].sum())
+        return len(np.unique(np.concatenate([self.samples(int(k)) for k in devices]))) if len(devices) else 0
+
     def fresh_among(self, device: int) -> Flags:
         """Which of `samples(device)` are fresh."""
         return self._positions(device) >= self._now["fresh_from"][device]

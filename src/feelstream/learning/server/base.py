@@ -39,6 +39,7 @@ class UpdateContext(Frozen):
         devices: K.
         ids: (n,) whose updates these are.
         held: (n,) |S_k|, at least 1.
+        distinct: |∪ S_j| over the updates, where devices may hold the same samples; None: Σ |S_j|.
         gain: (n,) |g_k|², as found in this round.
         probability: (n,) with which the policy scheduled each; None where it does not know.
         reachable: Σ |S_j| over all devices that might have been scheduled; of `ids` where that is not known.
@@ -54,12 +55,13 @@ class UpdateContext(Frozen):
     probability: Reals | None
     reachable: float
     staleness: Ints
+    distinct: int | None = None
 
     @property
     def share(self) -> Reals:
-        """(n,) |S_k| / Σ |S_j| over the updates: the paper's weights."""
+        """(n,) |S_k| / |∪ S_j| over the updates: the paper's weights, equation (3)."""
         held = self.held.astype(float)
-        return held / held.sum()
+        return held / (held.sum() if self.distinct is None else self.distinct)
 
 
 class ServerUpdate(Plugin):
