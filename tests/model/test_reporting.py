@@ -17,8 +17,12 @@ F_HZ, BETA = np.array([10.0, 20.0, 2.0, 10.0]), np.array([1.0, 2.0, 1.0, 4.0])
 EVERYONE = np.ones(4, bool)
 
 
+def slot_of(slot_s: float, cycles: float = 10.0, trains: bool = False) -> Slot:
+    return Slot(slot_s=slot_s, cycles=cycles, bits=2.0, trains=trains, slow=False, least_fading=0.0, every=1)
+
+
 def test_a_report_takes_and_costs_what_the_formulas_say() -> None:
-    slot = Slot(slot_s=3.0, cycles=10.0, bits=2.0, trains=False)
+    slot = slot_of(3.0)
     found = reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE)
     assert found.answered.tolist() == [True, True, False, True]  # device 2: 10/2 s of computing
     sending_j = 0.5 / BETA * 2.0  # P0/β for 2 s
@@ -31,14 +35,14 @@ def test_a_report_takes_and_costs_what_the_formulas_say() -> None:
 def test_who_is_not_asked_or_has_a_dead_channel_pays_nothing() -> None:
     gain = np.array([1.0, 0.0, 1.0, 4.0])
     asked = np.array([True, True, True, False])
-    found = reporting(Slot(slot_s=3.0, cycles=10.0, bits=2.0, trains=False), SYSTEM, F_HZ, BETA, gain, asked)
+    found = reporting(slot_of(3.0), SYSTEM, F_HZ, BETA, gain, asked)
     assert found.answered.tolist() == [True, False, False, False]
     assert (found.own_j > 0).tolist() == [True, False, False, False]
 
 
 def test_the_gain_of_the_round_decides_about_time() -> None:
     """3 times the gain: log2(1 + 3) = 2 bits a second, so 1 s in place of 2 s."""
-    slot = Slot(slot_s=2.5, cycles=10.0, bits=2.0, trains=False)
+    slot = slot_of(2.5)
     assert not reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE).answered[0]
     found = reporting(slot, SYSTEM, F_HZ, BETA, 3 * BETA, EVERYONE)
     assert found.answered[0]
@@ -46,7 +50,7 @@ def test_the_gain_of_the_round_decides_about_time() -> None:
 
 
 def test_training_is_charged_once() -> None:
-    slot = Slot(slot_s=20.0, cycles=0.0, bits=2.0, trains=True)
+    slot = slot_of(20.0, cycles=0.0, trains=True)
     found = reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE)
     assert found.answered.tolist() == [True, True, False, True]  # device 2: 100/2 s
     trained_j = np.where(found.answered, 1e-3 * 100.0 * F_HZ**2, 0.0)
