@@ -143,7 +143,9 @@ def test_noise_is_added_once_to_what_is_new() -> None:
 
 
 @pytest.mark.parametrize("kind", ["labels", "sketch", "outputs"])
-@pytest.mark.parametrize("more", [(), ("data.features.noise=1.0",), ("data.features.every=3",), SLOW])
+@pytest.mark.parametrize(
+    "more", [(), ("data.features.noise=1.0",), ("data.features.noise=1e-70",), ("data.features.every=3",), SLOW]
+)
 def test_runs_are_verified_asked_again_and_resumed(kind: str, more: tuple[str, ...], tmp_path: Path) -> None:
     cells = ["data.features.cells=6"] if kind == "sketch" else []
     scenario = small(*LEARNS, f"data.features.kind={kind}", *cells, "policy.name=balanced", *more)

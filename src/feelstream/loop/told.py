@@ -20,6 +20,7 @@ from feelstream.arrays import Flags, Ids, Ints, Nested, Reals, read_only
 from feelstream.data.features import UNITS, Vectors
 from feelstream.data.streaming.stream import Stream
 
+MOST = 2**31 - 1  # that one number can be told as, and stored: noise of a tiny ε is larger
 Predict = Callable[[Ids], NDArray[Any]]  # log probabilities of samples
 
 
@@ -59,14 +60,11 @@ class Told:
             now["total"][ids] += (stored - now["covered"][ids]) + noise[0]
             now["covered"][ids] = stored
             before = now["stored"][ids]
-            stored = np.maximum(before, np.rint(now["total"][ids]).astype(np.int64))
+            stored = np.maximum(before, _whole(now["total"][ids]))
             known = before if not self._since_use else 0 if self._empties else now["used"][ids]
             fresh = stored - known
         elif self._scale:
-            stored, fresh = (
-                np.maximum(np.rint(true + lot).astype(np.int64), 0)
-                for true, lot in zip((stored, fresh), noise, strict=True)
-            )
+            stored, fresh = (_whole(true + lot) for true, lot in zip((stored, fresh), noise, strict=True))
         now["stored"][ids], now["fresh"][ids] = stored, fresh
         self._show()
 
@@ -113,3 +111,8 @@ class Told:
     def restore(self, saved: Nested) -> None:
         self._now = {name: saved[name].copy() for name in self._now}
         self._show()
+
+
+def _whole(values: Reals) -> Ints:
+    """Numbers as they are told: whole, from 0 to MOST."""
+    return np.clip(np.rint(values), 0, MOST).astype(np.int64)
