@@ -161,13 +161,3 @@ def test_a_table_names_what_is_missing(found: fs.Comparison) -> None:
     assert "one seed: no interval; fewer than 5 seeds: no verdict" in str(found)
     with pytest.raises(FeelstreamError, match="there is no quantity 'energy'; did you mean 'energy_j'"):
         found.table(["energy"])
-
-
-def test_a_printed_table_fits_eighty_columns(three_arms: Any) -> None:
-    """Titles and verdicts may be wrapped, numbers not."""
-    from feelstream.terminal.tables import plain
-
-    _, _, summary = three_arms
-    lines = plain(summary, ("late_accuracy", "energy_j", "energy_over_budget"), 5).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert any(line.startswith("cheap") and "0.800 ± 0.0" in line for line in lines)

@@ -117,30 +117,21 @@ def test_the_list_of_policies_has_hanging_indents(feelstream: Command, monkeypat
 
 SETTINGS = {  # override: what the sentence must say
     "system.devices=0": "system.devices: must be at least 1, not 0",
-    "system.devices=2.5": "system.devices: must be a whole number",
     "system.devices=many": "system.devices: must be a whole number, not 'many'",
-    "system.devices=3000000000": "system.devices: must be at most 2147483647",
-    "system.round_s=0": "system.round_s: must be greater than 0",
     "system.round_s=nan": "system.round_s: must be a finite number",
     "system.round_s='4'": "system.round_s: must be a number, not '4'",
-    "system.round_s=1e200": "system.round_s: must be of a magnitude between 1e-100 and 1e+100",
     "system.round_s=0.2": "system.round_s: no update can ever fit a round of 0.2 s",
-    "system.energy_budget_j=-1": "system.energy_budget_j: must be at least 0",
     "system.energy_budget_j=[1, 2]": "system.energy_budget_j: must be one number or a list of 10, one per device",
     "system.energy_budget_j=[1, 'x']": "system.energy_budget_j[1]: must be a number",
     "system.device=3": "system.device: there is no such field; did you mean 'devices'?",
     "system.devices.x=3": "system.devices.x: there is no such field",
     "cpu.frequency_hz=[2e9, 1e9]": "cpu.frequency_hz: must be [lowest, highest]",
     "cpu.frequency_hz=[1e9]": "cpu.frequency_hz[1] is missing",
-    "cpu.frequency_hz=[0, 1e9]": "cpu.frequency_hz[0]: must be greater than 0",
     "cpu.frequency_hz=[1, 1e90]": "cpu.power_coefficient: computing for a round must take at most 1e+100 J",
     "cpu.cycles=1e30": "system.round_s: no update can ever fit",
     "radio.gain_db=[3, -5]": "radio.gain_db: must be [lowest, highest]",
-    "radio.gain_db=[-5, 5000]": "radio.gain_db[1]: must be at most 1000",
-    "radio.received_power_dbm=1e4": "radio.received_power_dbm: must be at most 1000",
     "radio.bandwidth_hz=1e-90": "radio.received_power_dbm: the mean SNR over the whole band",
     "radio.fading=rice": "radio.fading: must be 'rayleigh' or 'none', not 'rice'",
-    "radio.link_margin=0.5": "radio.link_margin: must be at least 1",
     "radio.admission=all": "radio.admission: must be 'paper' or 'largest'",
     "data.dataset=minst": "data.dataset: 'minst' is not known; did you mean 'mnist'?",
     "data.dataset=missing.npz": "missing.npz is not there",
@@ -148,11 +139,13 @@ SETTINGS = {  # override: what the sentence must say
     "data.partition.kind=idd": "data.partition.kind: 'idd' is not known; did you mean 'iid'?",
     "data.partition.alpha=1": "data.partition.alpha: there is no such field in iid",
     "data.arrivals.kind=trace": "data.arrivals.path is missing",
+    "partition=minority(share=1.0)": "data.partition.share: must be less than 1",
+    "partition=minority(labels=[])": "data.partition.labels: must be a list of at least 1",
+    "partition=minority(labels=[1, 1])": "data.partition.labels: every label may be listed once",
+    "partition=dirichlet(alpha=0)": "data.partition.alpha: must be at least 0.001",
     "data.buffer.kind=lifo": "data.buffer.kind: 'lifo' is not known; did you mean 'fifo'?",
     "policy.name=lyapunow": "policy.name: 'lyapunow' is not known; did you mean 'lyapunov'?",
     "policy.name=os:path": "policy.name: 'os:path' is not a class; it must be one derived from feelstream.Policy",
-    "policy.V=0": "policy.V: must be greater than 0",
-    "policy.V=1e300": "policy.V: must be of a magnitude",
     "policy.W=1": "policy.W: there is no such field in lyapunov; allowed: name, size, V, cardinality, metric",
     "policy.size=11": "policy.size: must be at most system.devices = 10, not 11",
     "policy.cardinality=any": "policy.cardinality: must be 'exact', 'cap' or 'free'",
@@ -162,7 +155,6 @@ SETTINGS = {  # override: what the sentence must say
     "buffer.rounds=5": "data.buffer.rounds: there is no such field in keep",
     "policy.V": "'policy.V' must read section.field=value",
     "=3": "'=3' must read section.field=value",
-    "learning.lr=0": "learning.local.lr: must be greater than 0",
     "trace.level=all": "trace.level: must be 'full' or 'rounds'",
 }
 
@@ -170,23 +162,6 @@ SETTINGS = {  # override: what the sentence must say
 @pytest.mark.parametrize("override", SETTINGS)
 def test_a_wrong_setting(override: str, feelstream: Command) -> None:
     check_one_sentence(feelstream("run", "tiny", *QUICK, "--set", override), SETTINGS[override])
-
-
-COMBINED = {
-    "data.partition.per_device = 300 on 10 devices needs 3000": ("digits", "per_device=300"),
-    "data.partition.labels: label 17 is not in the data set": ("minority", "labels=[17]"),
-    "data.partition.share: must be less than 1": ("minority", "share=1.0"),
-    "data.partition.labels: must be a list of at least 1": ("minority", "labels=[]"),
-    "data.partition.labels: every label may be listed once": ("minority", "labels=[1, 1]"),
-    "data.partition.alpha: must be at least 0.001": ("dirichlet", "alpha=0"),
-}
-
-
-@pytest.mark.parametrize("told", COMBINED)
-def test_a_wrong_partition(told: str, feelstream: Command) -> None:
-    kind, field = COMBINED[told]
-    sets = ["--set", f"data.partition.kind={kind}", "--set", f"data.partition.{field}"]
-    check_one_sentence(feelstream("run", "tiny", *QUICK, *sets), told)
 
 
 FILES: dict[str, tuple[bytes, str]] = {
