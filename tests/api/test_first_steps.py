@@ -229,6 +229,35 @@ def test_a_metric_says_what_it_needs(tmp_path: Path) -> None:
     assert fs.verify(run).ok
 
 
+NOTED = """
+import numpy as np
+import feelstream as fs
+class Noted(fs.Policy):
+    def select(self, state, observation, rng):
+        plan = observation.plan(self.size)
+        columns = {"wish": observation.stored / 2.0} if observation.round > 1 else {}
+        return fs.Decision(np.flatnonzero(plan.feasible)[: self.size], plan, columns=columns)
+"""
+
+
+def test_a_policy_adds_columns_to_the_trace(tmp_path: Path) -> None:
+    (tmp_path / "noted.py").write_text(NOTED)
+    run = fs.simulate("tiny", policy=f"{tmp_path}/noted.py:Noted", rounds=3, engine="none", out=tmp_path / "run")
+    assert run.devices is not None
+    wish = run.devices["wish"]
+    assert wish[:10].is_null().all()
+    assert wish[10:].to_list() == (run.devices["stored"][10:] / 2).to_list()
+    assert fs.verify(run).ok
+    for name, told in (("queue_j", "by words that no other column has"), ("wi sh", "by words that")):
+        other = tmp_path / f"{name}.py"
+        other.write_text(NOTED.replace('"wish"', repr(name)))
+        with pytest.raises(FeelstreamError, match=f"must name its columns {told}"):
+            fs.simulate("tiny", policy=f"{other}:Noted", rounds=3, engine="none")
+    (tmp_path / "short.py").write_text(NOTED.replace("stored / 2.0", "stored[:3]"))
+    with pytest.raises(FeelstreamError, match="must give the column 'wish' as"):
+        fs.simulate("tiny", policy=f"{tmp_path}/short.py:Noted", rounds=3, engine="none")
+
+
 def test_flags_are_shown_without_a_value(feelstream: Command) -> None:
     context = typer.Context(root := typer.main.get_command(cli.app))
     for name in root.list_commands(context):  # type: ignore[attr-defined]

@@ -166,6 +166,7 @@ class Decision(Frozen):
         f_hz: (scheduled,) CPU frequency chosen for each, Hz, at most the device's; None: all that it has.
         allowance_j: (scheduled,) the most that each may spend in the round, J; None: no limit.
         probability: (K,) with which each device was to be scheduled; None: not known.
+        columns: (K,) numbers by name, for the trace: further columns of devices.parquet, null where NaN.
     """
 
     schedule: Ids
@@ -175,6 +176,7 @@ class Decision(Frozen):
     f_hz: Reals | None = None
     allowance_j: Reals | None = None
     probability: Reals | None = None
+    columns: Mapping[str, Reals] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ class Policy(Plugin):
             ),
             laws.has_the_plan,
             laws.is_feasible,
+            laws.adds_columns,
             laws.says_why,
         ),
         "transmit": Out(

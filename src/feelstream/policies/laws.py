@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feelstream.arrays import Reals
+from feelstream.columns import DEVICE_COLUMNS
+from feelstream.guard import Array
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import MOST
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from feelstream.policies.base import Decision, Observation, Policy, State
     from feelstream.policies.ranking import Ranking
 
+OWN_COLUMN = Array(kind="fiub", nan=True)
 TOLERANCE = 1e-6  # relative; far above rounding, far below anything that matters
 
 
@@ -42,6 +45,16 @@ def has_the_plan(policy: Policy, found: Decision, state: State, known: Observati
         return "must decide with a plan from observation.plan(n), whose energies are finite"
     if len(chosen) > plan.n:
         return f"planned for {plan.n} devices and scheduled {len(chosen)}"
+    return None
+
+
+def adds_columns(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
+    """Columns of its own have names that no other column has, and a number, or NaN, for each device."""
+    for name, values in found.columns.items():
+        if not str(name).isidentifier() or name in DEVICE_COLUMNS:
+            return f"must name its columns by words that no other column has, not {name!r:.60}"
+        if why := OWN_COLUMN.problem(np.asarray(values), {"K": known.system.devices}):
+            return f"must give the column '{name}' as {why}"
     return None
 
 

@@ -20,6 +20,8 @@ from feelstream.scenario import Scenario
 
 ROUNDS = {name: column.kind for name, column in columns_of(ROUND_COLUMNS, ()).items()}  # of every run
 
+OWN = Column(REAL, "", "of the policy's own", null="where it gives none")
+
 RoundValues = dict[str, float | int | None]  # by column
 
 
@@ -106,7 +108,7 @@ def joined(parts: Sequence[Tables]) -> Tables:
     arrays = [part.evaluations for part in parts if part.evaluations is not None]
     return Tables(
         pl.concat([part.rounds for part in parts], how="diagonal", rechunk=True),
-        pl.concat(devices, rechunk=True) if devices else None,
+        pl.concat(devices, how="diagonal", rechunk=True) if devices else None,
         pl.concat(arrays, rechunk=True) if arrays else None,
     )
 
@@ -139,10 +141,11 @@ def round_row(record: RoundRecord) -> RoundValues:
 
 
 def _frame(parts: Sequence[Mapping[str, NDArray]], columns: Mapping[str, Column]) -> pl.DataFrame:
-    """The rows of all parts, in their order."""
-    series = []
-    for name, column in columns.items():
-        values = np.concatenate([part[name] for part in parts]) if parts else ()
+    """The rows of all parts, in their order; a policy's own columns come last, null in rounds without them."""
+    series, own = [], dict.fromkeys((name for part in parts for name in part if name not in columns), OWN)
+    for name, column in {**columns, **own}.items():
+        given = [part[name] if name in part else np.full(len(part["round"]), np.nan) for part in parts]
+        values = np.concatenate(given) if parts else ()
         series.append(pl.Series(name, values, nan_to_null=column.may_be_null).cast(column.kind))
     return pl.DataFrame(series)
 
@@ -204,4 +207,4 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
             found[name] = np.full(K, np.nan) if given is None else np.where(feasible, given, np.nan)
         else:
             found[name] = given
-    return found
+    return found | {name: np.asarray(values, float) for name, values in decision.columns.items()}
