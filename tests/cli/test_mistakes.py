@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import QUICK, Command, check_one_sentence
 
@@ -90,6 +91,27 @@ MISTAKES = {  # command line: what the sentence must say
     "verify file.py": "file.py is a file; give the directory",
     "explain . --bound": "is not a run directory: it has no run.json",
     "run tiny --out run --seed 4": "run holds a run with another seed (0 there, 4 here); choose another directory",
+    # scenarios, plug-ins and data sets
+    "run": "Missing argument 'SCENARIO'",
+    "run tiny --seed": "'--seed'",
+    "run tiny --threads 0": "--threads: must be a whole number",
+    "run tiny --set": "'--set'",
+    "run tiny --out file": "cannot use the directory file: it is a file",
+    "run tiny --out file/a": "cannot use the directory file/a",
+    "run tiny --out .": "is not empty and not a run directory",
+    "verify absent": "absent is not a run directory",
+    "verify empty": "neither it nor a directory in it has a run.json",
+    "data get cifar": "'cifar' cannot be fetched; allowed are mnist, fashion-mnist",
+    "run tiny --set learning.model=sofmax": "learning.model: 'sofmax' is not known; did",
+    "run tiny --set learning.model=no.such:Net": "learning.model: 'no.such:Net' cannot",
+    "run tiny --set learning.model=file.py:number": "must be an nn.Module class, a Model",
+    "run tiny --set arrivals=trace(path=absent.csv)": "data.arrivals.path: absent.csv is not a file",
+    "run tiny --set arrivals=trace(path=bad.csv)": "bad.csv has no column",
+    "run tiny --set data.dataset=half.npz": "half.npz has no array y_train",
+    "run tiny --set data.dataset=text.npz": "text.npz: the file cannot be read",
+    "run tiny --set policy.name=slip.py:Mine": "SyntaxError",
+    "run tiny --set policy.name=fails.py:Mine": "ZeroDivisionError",
+    "run tiny --set policy.metric=file.py:number": "does not fulfil",
     # explain
     "explain quue_j": "no field, column or policy is called 'quue_j'; did you mean 'queue_j'?",
     "explain run": "give a run directory, a round and a device, as in feelstream explain run --round 1 --device 0",
@@ -105,14 +127,104 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("stored")
     fs.simulate("tiny", rounds=2, engine="none", out=place / "run")
     (place / "file.py").write_text("number = 3\n")
+    (place / "file").write_text("")
+    (place / "empty").mkdir()
+    (place / "bad.csv").write_text("a,b\n1,2\n")
+    (place / "text.npz").write_text("text")
+    np.savez(place / "half.npz", x_train=np.zeros((2, 3, 3), np.uint8))
+    (place / "slip.py").write_text("class Mine(:\n")
+    (place / "fails.py").write_text("1 / 0\n")
     return place
 
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake(line: str, stored: Path, feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(stored)
-    quick = QUICK if line.startswith("run tiny") and "--set V" not in line else []
-    check_one_sentence(feelstream(*shlex.split(line), *quick), MISTAKES[line])
+    words = shlex.split(line)
+    quick = QUICK if words[:2] == ["run", "tiny"] and "learning.model" not in line else []
+    check_one_sentence(feelstream(*words[:2], *quick, *words[2:]), MISTAKES[line])
+
+
+SETTINGS = {  # override: what the sentence must say
+    "system.devices=0": "system.devices: must be at least 1, not 0",
+    "system.devices=many": "system.devices: must be a whole number, not 'many'",
+    "system.round_s=nan": "system.round_s: must be a finite number",
+    "system.round_s='4'": "system.round_s: must be a number, not '4'",
+    "system.round_s=0.2": "system.round_s: no update can ever fit a round of 0.2 s",
+    "system.energy_budget_j=[1, 2]": "system.energy_budget_j: must be one number or a list of 10, one per device",
+    "system.energy_budget_j=[1, 'x']": "system.energy_budget_j[1]: must be a number",
+    "system.device=3": "system.device: there is no such field; did you mean 'devices'?",
+    "system.devices.x=3": "system.devices.x: there is no such field",
+    "cpu.frequency_hz=[2e9, 1e9]": "cpu.frequency_hz: must be [lowest, highest]",
+    "cpu.frequency_hz=[1e9]": "cpu.frequency_hz[1] is missing",
+    "cpu.frequency_hz=[1, 1e90]": "cpu.power_coefficient: computing for a round must take at most 1e+100 J",
+    "cpu.cycles=1e30": "system.round_s: no update can ever fit",
+    "radio.gain_db=[3, -5]": "radio.gain_db: must be [lowest, highest]",
+    "radio.bandwidth_hz=1e-90": "radio.received_power_dbm: the mean SNR over the whole band",
+    "radio.fading=rice": "radio.fading: must be 'rayleigh' or 'none', not 'rice'",
+    "radio.admission=all": "radio.admission: must be 'paper' or 'largest'",
+    "data.dataset=minst": "data.dataset: 'minst' is not known; did you mean 'mnist'?",
+    "data.dataset=missing.npz": "missing.npz is not there",
+    "data.fresh=today": "data.fresh: must be 'since_use' or 'per_round'",
+    "data.partition.kind=idd": "data.partition.kind: 'idd' is not known; did you mean 'iid'?",
+    "data.partition.alpha=1": "data.partition.alpha: there is no such field in iid",
+    "data.arrivals.kind=trace": "data.arrivals.path is missing",
+    "partition=minority(share=1.0)": "data.partition.share: must be less than 1",
+    "partition=minority(labels=[])": "data.partition.labels: must be a list of at least 1",
+    "partition=minority(labels=[1, 1])": "data.partition.labels: every label may be listed once",
+    "partition=dirichlet(alpha=0)": "data.partition.alpha: must be at least 0.001",
+    "data.buffer.kind=lifo": "data.buffer.kind: 'lifo' is not known; did you mean 'fifo'?",
+    "policy.name=lyapunow": "policy.name: 'lyapunow' is not known; did you mean 'lyapunov'?",
+    "policy.name=os:path": "policy.name: 'os:path' is not a class; it must be one derived from feelstream.Policy",
+    "policy.W=1": "policy.W: there is no such field in lyapunov; allowed: name, size, V, cardinality, metric",
+    "policy.size=11": "policy.size: must be at most system.devices = 10, not 11",
+    "policy.cardinality=any": "policy.cardinality: must be 'exact', 'cap' or 'free'",
+    "policy.metric=amout": "policy.metric: 'amout' is not known; did you mean 'amount'?",
+    "policy=3": "policy.name: '3' is not known; allowed: lyapunov",
+    "v=1": "there is no field 'v'; did you mean 'V'?",
+    "buffer.rounds=5": "data.buffer.rounds: there is no such field in keep",
+    "policy.V": "'policy.V' must read section.field=value",
+    "=3": "'=3' must read section.field=value",
+    "trace.level=all": "trace.level: must be 'full' or 'rounds'",
+}
+
+
+@pytest.mark.parametrize("override", SETTINGS)
+def test_a_wrong_setting(override: str, feelstream: Command) -> None:
+    check_one_sentence(feelstream("run", "tiny", *QUICK, "--set", override), SETTINGS[override])
+
+
+FILES: dict[str, tuple[bytes, str]] = {
+    "not TOML": (b"system = {", "is not a TOML file"),
+    "not UTF-8": (b"# caf\xe9\n", "it is not UTF-8 text"),
+    "unknown table": (b"[radar]\nrange = 1\n", "radar: there is no such field; did you mean 'radio'?"),
+    "not a table": (b"system = 3\n", "system: must be a table of fields, not 3"),
+    "a date": (b"[system]\nround_s = 1979-05-27\n", "system.round_s: must be a number"),
+    "a name that is no text": (b"[policy]\nname = 3\n", "policy.name: must be one of lyapunov"),
+    "an unknown policy": (b'[policy]\nname = "best"\nV = 1\n', "policy.name: 'best' is not known"),
+    "twice": (b"[system]\nrounds = 1\nrounds = 2\n", "is not a TOML file"),
+    "too small a list": (b"[system]\nenergy_budget_j = []\n", "system.energy_budget_j: must be one number or a list"),
+    "a field one table up": (b"[learning]\nmomentum = 0.5\n", "did you mean 'learning.local.momentum'?"),
+    "a field without its table": (b"V = 0.1\n", "V: there is no such field; did you mean 'policy.V'?"),
+    "a very long value": (b'[system]\nrounds = "' + b"x" * 10000 + b'"\n', "system.rounds: must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("wrong", FILES)
+def test_a_wrong_file(wrong: str, feelstream: Command) -> None:
+    content, told = FILES[wrong]
+    Path("my.toml").write_bytes(content)
+    check_one_sentence(feelstream("run", "my.toml"), told)
+
+
+def test_too_little_memory_for_a_scenario(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Really asking for it might succeed on a large machine."""
+
+    def out_of_memory(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("feelstream.run.preparing.Simulation", out_of_memory)
+    check_one_sentence(feelstream("run", "tiny", *QUICK), "not enough memory")
 
 
 DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
