@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"), re.DOTALL)
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4}|(?<=--port )\d{4}|(?<='127\.0\.0\.1', )\d{4}")
 LOOPBACK, SIMULATION, SUPERLINK, SECURE = "flower run tiny", "num-supernodes", "--insecure", "--enable-supernode-auth"
+FIRST = "first_run.py"
 
 
 def block(holding: str) -> str:
@@ -78,7 +79,12 @@ def check_rounds(said: str, rounds: int) -> None:
 
 
 def test_no_block_is_left_out() -> None:
-    assert len(BLOCKS) == len([LOOPBACK, SIMULATION, SUPERLINK, SECURE])
+    assert len(BLOCKS) == len([FIRST, LOOPBACK, SIMULATION, SUPERLINK, SECURE])
+
+
+def test_first_run(terminal: Terminal) -> None:
+    pytest.importorskip("torch", reason="the example app needs PyTorch: install feelstream[torch]")
+    assert "lyapunov" in terminal.paste(block(FIRST))
 
 
 def test_loopback(terminal: Terminal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_the_example_schedules_trains_and_verifies(
 ) -> None:
     play(apps, out=str(tmp_path / "run"))
     run = fs.read(tmp_path / "run")
-    assert run.rounds["transmitted"].to_list() == [2, 2, 2, 2]
+    assert run.rounds["transmitted"].to_list() == [3, 3, 3, 3]
     assert run.devices is not None
     assert run.devices.filter(run.devices["scheduled"])["t_cmp_s_measured"].all()  # training time is measured
     assert run.rounds["loss"].n_unique() == 4  # the model moves in every round
@@ -66,3 +67,22 @@ def test_the_example_runs_with_private_label_counts(apps: Any, tmp_path: Path) -
     # 60 samples of two digits come with every round; noisy counts are of others too, and do not add up to it.
     first = devices.filter(devices["round"] == 1)
     assert (first["stored"] != 60).any()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("apps")
+def test_the_first_run_shows_what_scheduling_saves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(EXAMPLE / "first_run.py"))["main"]
+    main(tmp_path, **{"num-rounds": 20})
+    table = capsys.readouterr().out
+    rows = {
+        line.split()[0]: line.split() for line in table.splitlines() if line.startswith(("balanced", "lyap", "rand"))
+    }
+    assert set(rows) == {"balanced", "lyapunov", "random"}
+    spent_j = {policy: float(row[-2]) for policy, row in rows.items()}
+    assert spent_j["lyapunov"] < 0.5  # the budget
+    assert spent_j["lyapunov"] < 0.8 * spent_j["random"]
+    for policy in rows:
+        run = fs.read(tmp_path / policy)
+        assert run.rounds["transmitted"].to_list() == [3] * 20
+        assert fs.verify(tmp_path / policy).ok

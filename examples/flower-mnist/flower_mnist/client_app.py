@@ -27,7 +27,8 @@ def samples(message: Message, context: Context) -> np.ndarray:
 def device(message: Message, context: Context) -> Device:
     labels = stream.dataset(str(context.run_config["dataset"])).train_labels[samples(message, context)]
     epsilon = float(context.run_config["epsilon"]) or None
-    return Device(context, message, np.bincount(labels, minlength=stream.CLASSES), epsilon=epsilon)
+    f_hz = float(context.node_config.get("f-hz", 0)) or None  # where psutil cannot tell, or a trial pretends
+    return Device(context, message, np.bincount(labels, minlength=stream.CLASSES), f_hz=f_hz, epsilon=epsilon)
 
 
 @app.query("feelstream")

@@ -24,7 +24,7 @@ def scenario(config: Any, devices: int) -> dict[str, Any]:
         },
         "cpu": {"frequency_hz": [5e8, 5e9]},
         "data": {"dataset": str(config["dataset"]), "fresh": "since_use"},
-        "policy": {"name": "lyapunov", "V": float(config["V"]), "size": min(int(config["scheduled"]), devices)},
+        "policy": {"name": str(config["policy"]), "size": min(int(config["scheduled"]), devices)},
     }
 
 
