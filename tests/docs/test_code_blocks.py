@@ -80,7 +80,7 @@ def named(page: Path) -> Any:
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = str(page.relative_to(ROOT))
     for package in ("torch", "optuna", "distributed", "pandas", "flwr"):
-        if re.search(rf"^(from|import) {package}\b", page.read_text(encoding="utf-8"), re.MULTILINE):
+        if re.search(rf"^(from|import) {package}\b|to_{package}\(", page.read_text(encoding="utf-8"), re.MULTILINE):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     script = ModuleType("__main__")  # where classes of a script are looked for
