@@ -57,15 +57,6 @@ def test_labels_of_ones_own_and_fields_for_all(threads: ThreadPoolExecutor) -> N
     assert found.results.plan.seeds == (7,)
 
 
-def test_lists_among_the_fields_are_swept(threads: ThreadPoolExecutor) -> None:
-    found = fs.sweep(small(), V=[0.01, 0.1], devices=range(5, 7), rounds=3, seeds=1, executor=threads)
-    named = fs.sweep(small(), {"V": [0.01, 0.1], "devices": [5, 6]}, rounds=3, seeds=1, executor=threads)
-    assert found.arms == named.arms
-    assert len(found.arms) == 4
-    assert found.swept == named.swept
-    assert {arm.scenario.system.rounds for arm in found.results.plan.arms} == {3}
-
-
 def test_a_report_stays_when_the_runs_do_not(
     tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,14 +75,6 @@ def test_a_policy_of_the_script_has_its_own_name(monkeypatch: pytest.MonkeyPatch
     run = fs.simulate(small(), rounds=2)
     monkeypatch.setattr(type(run.scenario.policy), "plugin_name", lambda self: "__main__:Mine")
     assert repr(run).startswith("Run(Mine, seed 0, ")
-
-
-def test_verdicts_in_the_printed_table_break_at_commas() -> None:
-    found = fs.sweep("tiny", V=[0.001, 0.01, 0.1], seeds=5, rounds=3, workers=1)
-    lines = [line.rstrip() for line in str(found).splitlines()]
-    assert [line.endswith("  accuracy unclear,") for line in lines].count(True) == 2, str(found)
-    assert [line.strip() == "energy unclear" for line in lines].count(True) == 2, str(found)
-    assert max(map(len, str(found).splitlines())) <= 80
 
 
 def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:

@@ -96,6 +96,12 @@ def test_runs_that_exist_are_compared(tmp_path: Path) -> None:
         fs.compare(["random"], runs=[theirs])
 
 
+def test_runs_that_all_failed_are_not_called_alike(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text(FAILS)
+    found = fs.compare(["random", *(f"{tmp_path}/fails.py:Fails(size={n})" for n in (1, 2))], "tiny", **FEW)
+    assert "exactly the same" not in str(found)
+
+
 def test_the_summary_has_a_row_per_configuration() -> None:
     found = fs.compare(["lyapunov", "random"], "tiny", **FEW)
     shown = found.summary(["energy_j", "fairness"])

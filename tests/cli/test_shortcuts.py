@@ -44,18 +44,13 @@ def test_policies_may_share_an_option_and_fields_are_those_of_any_of_them() -> N
     assert {arm.scenario.system.rounds for arm in arms} == {3}
 
 
-def test_rounds_is_an_option_of_run(tmp_path: Path) -> None:
-    assert called("run", "tiny", "--rounds", "3", *PLAN, "--out", str(tmp_path / "a")).exit_code == 0
-    assert called("run", "tiny", "--set", "system.rounds=4", *PLAN, "--out", str(tmp_path / "b")).exit_code == 0
-    assert [len(fs.read(tmp_path / name).rounds) for name in "ab"] == [3, 4]
-
-
-def test_policy_is_an_option_of_run_and_its_fields_may_follow(tmp_path: Path) -> None:
-    words = ("run", "tiny", "--policy", "balanced", "--set", "memory=0.4", *PLAN, "--out", str(tmp_path / "a"))
-    assert called(*words).exit_code == 0
-    policy = fs.read(tmp_path / "a").scenario.policy
-    assert policy.plugin_name() == "balanced"
-    assert policy.memory == 0.4  # type: ignore[attr-defined]
+def test_policy_and_rounds_are_options_of_run_and_fields_of_the_policy_may_follow(tmp_path: Path) -> None:
+    words = ("run", "tiny", "--policy", "balanced", "--rounds", "3", "--set", "memory=0.4", *PLAN, "--out")
+    assert called(*words, str(tmp_path / "a")).exit_code == 0
+    run = fs.read(tmp_path / "a")
+    assert run.scenario.policy.plugin_name() == "balanced"
+    assert run.scenario.policy.memory == 0.4
+    assert len(run.rounds) == 3
 
 
 def test_tune_says_what_kept_means_and_what_to_run_next(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,20 +28,13 @@ def number_option(
         allowed += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
 
     def parsed(text: str) -> float:
-        value = _read(str(text), int if whole else float)
-        if value is None or not low <= value <= high:
-            raise typer.BadParameter(f"must be {allowed}, not {text}")
-        return value
+        with suppress(ValueError):
+            value = int(text) if whole else float(text)
+            if low <= value <= high and value < math.inf:
+                return value
+        raise typer.BadParameter(f"must be {allowed}, not {text}")
 
     return typer.Option(*names, parser=parsed, metavar=metavar, help=help)
-
-
-def _read(text: str, kind: Callable[[str], float]) -> float | None:
-    try:
-        value = kind(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def complete_scenario(incomplete: str) -> list[str]:

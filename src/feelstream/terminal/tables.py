@@ -107,7 +107,7 @@ def _alike(rows: Rows) -> list[str]:
     found: dict[tuple[Any, ...], list[str]] = {}
     for arm, own in rows.items():
         found.setdefault(tuple((name, row["n"], row["mean"]) for name, row in own.items() if row["n"]), []).append(arm)
-    alike = [arms for arms in found.values() if len(arms) > 1]
+    alike = [arms for numbers, arms in found.items() if numbers and len(arms) > 1]
     return [f"{', '.join(arms)} came to exactly the same: what they differ in had no effect here" for arms in alike]
 
 
