@@ -17,8 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.cluster.vq import kmeans2
-from scipy.spatial.distance import cdist
 
 from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals, read_only
 from feelstream.data.datasets.dataset import Dataset
@@ -148,6 +146,8 @@ class Sketch(Features):
         return self.cells
 
     def fit(self, dataset: Dataset, rng: np.random.Generator) -> Nested:
+        from scipy.cluster.vq import kmeans2  # here: slow to import, and few runs need it
+
         there = len(dataset.train_labels)
         drawn = np.sort(rng.choice(there, min(self.reference_samples, there), replace=False))
         inputs = Samples(drawn, dataset).inputs
@@ -170,6 +170,8 @@ class Sketch(Features):
         return {"middle": middle, "axes": axes, "centres": centres, "mix": found / found.sum()}
 
     def vectors(self, state: Nested, samples: Samples) -> NDArray[Any]:
+        from scipy.spatial.distance import cdist
+
         points = (samples.inputs - state["middle"]) @ state["axes"]
         return np.eye(self.cells)[cdist(points, state["centres"]).argmin(axis=1)]
 
