@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from commands import Command
 
 import feelstream as fs
 from feelstream.experiment import tuning
-from feelstream.experiment.statistics import Interval
+from feelstream.experiment.statistics import Interval, interval
 from feelstream.experiment.tuning import CHANGES, LEAST_SENT, affordable
 
 ONE = Interval(1.0, 0.5, 1.5, 5)
@@ -31,6 +34,18 @@ def test_the_largest_weight_below_all_that_fail_is_recommended() -> None:
     cheapest_last = tuning.recommended([trade(1, 2.0), trade(2, 0.9), trade(4, 0.5)], 1.0, more_is_cheaper=True)
     assert cheapest_last is not None
     assert cheapest_last.weight == 2
+
+
+def test_sums_are_made_in_the_order_of_the_seeds() -> None:
+    """The same runs give the same digits each time, whatever the threads of a join."""
+    rng, seeds = np.random.default_rng(0), range(1000, 1007)
+    plan = tuning.tuning_plan(fs.preset("tiny"), [10.0**-n for n in range(15)], seeds, learn=False)
+    columns = ("energy_mean_cum_j", "energy_mean_j", "queue_mean_j", "importance_sum", "accuracy", "loss")
+    rows = [{"arm": arm.label, "seed": seed, "round": 1} for arm in plan.arms for seed in seeds]
+    rows = [row | dict.fromkeys(columns, rng.random()) | {"scheduled": 1, "transmitted": 1} for row in rows]
+    results: Any = SimpleNamespace(plan=plan, rounds=lambda: pl.DataFrame(rows))
+    values = {arm.label: [row["energy_mean_j"] for row in rows if row["arm"] == arm.label] for arm in plan.arms}
+    assert [trade.importance for trade in tuning.trades(results)] == [interval(own) for own in values.values()]
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def trades(results: Results) -> list[Trade]:
     """One entry per weight whose runs finished, in the order of the plan."""
     rounds, found = results.rounds(), []
     importance = rounds.group_by("arm", "seed").agg(importance=pl.col("importance_sum").mean())
-    runs = of_rounds(rounds).join(importance, on=["arm", "seed"])
+    runs = of_rounds(rounds).join(importance, on=["arm", "seed"], maintain_order="left")  # sums keep their bits
     for arm in results.plan.arms:
         own = runs.filter(arm=arm.label)
         energy, scheduled, queue, accuracy = (
