@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,18 +11,18 @@ from matplotlib.figure import Figure
 from feelstream.display.chart import Chart
 from feelstream.display.picture import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, Look, drawable, figure_of, styled
 from feelstream.errors import RunError
-from feelstream.experiment import Plan
 from feelstream.experiment.measures import Point
 from feelstream.experiment.statistics import band_by_round
 from feelstream.experiment.tuning import Trade
 from feelstream.report.charts import curve_chart, ends_charts, pareto_chart, trade_off_charts, varied_charts
-from feelstream.report.groups import Group, Panel, PanelFigure, Varied, same_budget_j, varied
+from feelstream.report.groups import Group, Panel, PanelFigure, Varied
 from feelstream.run.files import write_atomically
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")
 ROW_IN, AROUND_IN = 0.19, 0.75  # of whole runs: height of a row, and of all that is not rows
 PANEL = (COLUMN_WIDTH_IN, PANEL_HEIGHT_IN)
+FRONT = (2 * COLUMN_WIDTH_IN, 1.15 * COLUMN_WIDTH_IN)
 
 # No creation date in the files: the same results give the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -75,7 +75,7 @@ def ends_figure(
 
 def pareto_figure(points: Sequence[Point], look: Look | None = None) -> Figure:
     """All arms with 95 % intervals, those on the front filled and joined."""
-    return figure_of([pareto_chart(points)], 1, (2 * COLUMN_WIDTH_IN, 1.15 * COLUMN_WIDTH_IN), look)
+    return figure_of([pareto_chart(points)], 1, FRONT, look)
 
 
 def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float, look: Look | None = None) -> Figure:
@@ -115,23 +115,20 @@ def panel_figures(figures: Sequence[PanelFigure], rounds: pl.DataFrame) -> Itera
 
 
 def comparison_figures(
-    plan: Plan,
     groups: Sequence[Group],
     rounds: pl.DataFrame,
-    runs: pl.DataFrame,
-    summary: pl.DataFrame,
-    worlds: Sequence[Sequence[Point]],
+    budget_j: float | None,
+    ahead: Sequence[Chart],
+    against: Mapping[str, Sequence[Chart]],
 ) -> Iterator[tuple[str, Figure]]:
     """Name and picture of accuracy against energy in each world, of both by round, and against what was varied."""
-    for number, points in enumerate(worlds, start=1):
-        yield "pareto" if len(worlds) == 1 else f"pareto-{number}", pareto_figure(points)
-    budget_j = same_budget_j(plan)
+    for number, chart in enumerate(ahead, start=1):
+        yield "pareto" if len(ahead) == 1 else f"pareto-{number}", figure_of([chart], 1, FRONT)
     for name, column in BY_ROUND.items():
         if rounds[column].null_count() < len(rounds):
             yield name, curve_figure(groups, rounds, [column], budget_j)
-    for axis in varied(plan):
-        if charts := varied_charts(axis, summary, runs, AGAINST, budget_j):
-            yield f"against-{axis.field}", figure_of(charts, len(charts), PANEL)
+    for field, charts in against.items():
+        yield f"against-{field}", figure_of(charts, len(charts), PANEL)
 
 
 def save(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -12,15 +12,17 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from feelstream import experiment
+from feelstream.display.chart import Chart
 from feelstream.display.quantities import meanings
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan, Results, comparison
-from feelstream.experiment.measures import HEADLINE, Point, differences, measured, pareto_points, ranked, tables
+from feelstream.experiment.measures import HEADLINE, differences, measured, pareto_points, ranked, tables
 from feelstream.experiment.runs import of_rounds
 from feelstream.experiment.statistics import LEAST_SEEDS, TEST
 from feelstream.report import figures
 from feelstream.report.charts import TITLE, pareto_chart, varied_charts
 from feelstream.report.content import Content, Section, render
+from feelstream.report.figures import AGAINST
 from feelstream.report.groups import by_world, same_budget_j, varied
 from feelstream.report.html.page import page
 from feelstream.run import read
@@ -72,12 +74,13 @@ def write(
         pictures.append(figures.panel_figures(content.figures, rounds))
     if content.comparison:
         summary = comparison.summarise(results) if summary is None else summary
-        points = [points for _, points in worlds(plan, summary)]
-        groups = content.groups or by_world(plan)
-        pictures.append(figures.comparison_figures(plan, groups, rounds, runs, summary, points))
+        groups, budget_j, ahead = content.groups or by_world(plan), same_budget_j(plan), fronts(plan, summary)
+        against = {axis.field: varied_charts(axis, summary, runs, AGAINST, budget_j) for axis in varied(plan)}
+        against = {field: charts for field, charts in against.items() if charts}
+        pictures.append(figures.comparison_figures(groups, rounds, budget_j, [chart for _, chart in ahead], against))
         if not len(plan.arms) == len(plan.seeds) == 1:
-            against = varied_sections(plan, summary, runs)
-            content = replace(content, sections=[*content.sections, *against, comparison_section(plan, summary)])
+            compared = [*varied_sections(summary, against), comparison_section(plan, summary, ahead)]
+            content = replace(content, sections=[*content.sections, *compared])
     drawn = list[Path]()
     for name, picture in chain(*pictures):
         drawn += figures.save(picture, usable_directory(out / "figures"), name)
@@ -94,23 +97,22 @@ def usable(results: Results, out: str | Path) -> Path:
     return usable_directory(Path(out))
 
 
-def worlds(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, list[Point]]]:
-    """Title and points of each set of arms that share a world, where at least two of them have an accuracy.
+def fronts(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, Chart]]:
+    """Title and Pareto chart of each set of arms that share a world, where at least two of them have an accuracy.
 
-    Each world has a front of its own: arms with different devices or data cannot beat each other.
+    Each world has a front of its own: arms with different devices or data cannot dominate each other.
     """
     found = []
     for group in by_world(plan):
         points = pareto_points(summary.filter(pl.col("arm").is_in([arm for arm, _ in group.arms])))
         if len(points) > 1:
-            found.append((group.title, points))
+            found.append((group.title, pareto_chart(points)))
     return found
 
 
-def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
-    """The leaderboard of all arms, their differences against the first, and a Pareto chart for each world."""
-    shown = worlds(plan, summary)
-    charts = [(TITLE if len(shown) == 1 else f"{TITLE}: {title}", pareto_chart(points)) for title, points in shown]
+def comparison_section(plan: Plan, summary: pl.DataFrame, ahead: Sequence[tuple[str, Chart]]) -> Section:
+    """The leaderboard of all arms, their differences against the first, and the `fronts`."""
+    charts = [(TITLE if len(ahead) == 1 else f"{TITLE}: {title}", chart) for title, chart in ahead]
     titles, gaps = differences(plan, summary)
     order = ranked(summary)
     judged = len(plan.seeds) >= LEAST_SEEDS  # otherwise what stands over the table says it, once
@@ -131,14 +133,11 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
     return Section("leaderboard", "Leaderboard", html, charts=charts, below=below)
 
 
-def varied_sections(plan: Plan, summary: pl.DataFrame, runs: pl.DataFrame) -> list[Section]:
-    """A section for each field that was varied, with a chart for each quantity. runs: `runs.of_rounds`."""
+def varied_sections(summary: pl.DataFrame, against: Mapping[str, Sequence[Chart]]) -> list[Section]:
+    """A section for each field that was varied, with a chart for each quantity."""
     few = all(int(count) < LEAST_SEEDS for count in summary["n"])
     html = render("feelstream.report.html/varied.html", few=few)
-    sections = []
-    for number, axis in enumerate(varied(plan), start=1):
-        charts = varied_charts(axis, summary, runs, figures.AGAINST, same_budget_j(plan))
-        if charts:
-            shown = [("", chart) for chart in charts]
-            sections.append(Section(f"against-{number}", f"Against {axis.field}", html, charts=shown))
-    return sections
+    return [
+        Section(f"against-{number}", f"Against {field}", html, charts=[("", chart) for chart in charts])
+        for number, (field, charts) in enumerate(against.items(), start=1)
+    ]

@@ -18,13 +18,12 @@ from feelstream.report.content import render
 from feelstream.report.figures import panel_figures, save
 from feelstream.report.groups import by_panel
 from feelstream.report.html.page import origin
-from feelstream.report.writing import worlds
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import Claim, Finding
 
 __all__ = [
     "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "Axis", "Chart", "Line", "Page", "Section", "by_panel",
-    "legend_below", "line_style", "log_ticks", "markdown", "origin", "panel_figures", "render", "styled", "worlds",
+    "legend_below", "line_style", "log_ticks", "markdown", "origin", "panel_figures", "render", "styled",
     "write_page",
 ]  # fmt: skip
 DOCS_DPI = 120  # a picture that is kept in the repository stays small

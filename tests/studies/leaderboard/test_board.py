@@ -45,8 +45,8 @@ def test_verdicts_are_those_of_the_paired_tests(three_arms):
 def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
     values = {name: {"energy_j": spread(e, 1e-5), "drops": [0.0] * 5} for name, e in (("a", 1e-3), ("b", 2e-3))}
     plan, _, summary = summary_of(values)
-    assert board.worlds(plan, summary) == []
-    assert "accuracy" not in board.comparison_section(plan, summary).html
+    assert board.fronts(plan, summary) == []
+    assert "accuracy" not in board.comparison_section(plan, summary, []).html
 
 
 def test_the_page_is_made_from_its_table() -> None:

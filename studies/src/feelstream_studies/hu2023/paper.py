@@ -133,6 +133,14 @@ def _against_random(setting: str, arm: Callable[[str], str] = str) -> tuple[Curv
     )
 
 
+def _figure_1(which: str = "", arm: Callable[[str], str] = str) -> tuple[Panel, ...]:
+    shown = [(setting, quantity) for quantity in ("accuracy", "energy_mean_cum_j") for setting in ("iid", "3digit")]
+    return tuple(
+        Panel(f"1{letter}{which}", IN_WORDS[setting], quantity, _against_random(setting, arm))
+        for letter, (setting, quantity) in zip("abcd", shown, strict=True)
+    )
+
+
 def _by_width(setting: str) -> tuple[Curve, ...]:
     return tuple(
         Curve(at_width(arm(setting, SIZES[0]), width), f"{name}, σ = T/{1 / width:g}")
@@ -152,12 +160,7 @@ FIGURES: dict[str, PanelFigure] = {
             "fig1",
             "Figure 1",
             "Proposed and random scheduling, n devices a round, V = 0.05: test accuracy and time-averaged energy.",
-            (
-                Panel("1a", IN_WORDS["iid"], "accuracy", _against_random("iid")),
-                Panel("1b", IN_WORDS["3digit"], "accuracy", _against_random("3digit")),
-                Panel("1c", IN_WORDS["iid"], "energy_mean_cum_j", _against_random("iid")),
-                Panel("1d", IN_WORDS["3digit"], "energy_mean_cum_j", _against_random("3digit")),
-            ),
+            _figure_1(),
         ),
         PanelFigure(
             "fig2",
@@ -181,12 +184,7 @@ FIGURES: dict[str, PanelFigure] = {
             "fig1-with-data",
             "Figure 1, only devices with data",
             "As figure 1, but neither policy may schedule a device that holds no data yet.",
-            (
-                Panel("1a-with-data", IN_WORDS["iid"], "accuracy", _against_random("iid", with_data)),
-                Panel("1b-with-data", IN_WORDS["3digit"], "accuracy", _against_random("3digit", with_data)),
-                Panel("1c-with-data", IN_WORDS["iid"], "energy_mean_cum_j", _against_random("iid", with_data)),
-                Panel("1d-with-data", IN_WORDS["3digit"], "energy_mean_cum_j", _against_random("3digit", with_data)),
-            ),
+            _figure_1("-with-data", with_data),
         ),
         PanelFigure(
             "fig1-widths",
