@@ -206,6 +206,12 @@ def test_a_slow_report_takes_less_and_a_fade_keeps_devices_from_reporting() -> N
     assert 0 < len(answered) < (one["e_report_j"] > 0).sum()
 
 
+def test_reports_that_would_take_a_whole_budget_are_refused_by_the_policy_that_keeps_it() -> None:
+    dear = small("policy.name=balanced_joint", "data.features.kind=sketch", "data.features.cells=6")
+    with pytest.raises(ScenarioError, match=r"it could never train; set reports\.pace = slow"):
+        fs.simulate(dear)
+
+
 REFUSED = [
     (["data.features.kind=outputs"], "learning.engine: must not be none for features 'outputs'"),
     (["data.features.kind=sketch", "data.features.noise=1.0", "data.buffer.kind=window", "data.buffer.rounds=2"],

@@ -153,7 +153,7 @@ class BalancedJoint(Policy):
         system, t, spent_j = observation.system, observation.round, state["spent_j"]
         labels = self._labels(observation)
         holds = np.asarray(labels.any(axis=1))
-        reports_j = rations.reports_j(self.pace, system, t, observation.f_hz, observation.beta)
+        reports_j = rations.reports_j(self.pace, system, t, observation.beta)
         left_j = rations.left_j(self.pace, system, t, spent_j + reports_j)
         first = np.where(holds & (state["first"] == 0), t, state["first"])
         due_j = rations.due_j(self.pace, system, t, first, self.haste)

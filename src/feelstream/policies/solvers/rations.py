@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from feelstream.arrays import Flags, Ints, Reals
+from feelstream.errors import ScenarioError
 from feelstream.model.reporting import worst_case_j
 from feelstream.model.system import System
 
@@ -35,17 +36,27 @@ def due_j(pace: Pace, system: System, round: int, first: Ints, haste: float) -> 
     return horizon * budget_j * np.minimum(haste * (round - since + 1) / (horizon - since + 1), 1.0)
 
 
-def reports_j(pace: Pace, system: System, round: int, f_hz: Reals, beta: Reals) -> Reals:
-    """(K,) what is set aside for reports from this round on: of each the most that it can cost at these f and β.
+def reports_j(pace: Pace, system: System, round: int, beta: Reals) -> Reals:
+    """(K,) what is set aside for reports from this round on: of each the most that it can cost with these mean gains.
 
-    Without a horizon it is that of this round, and later ones are paid of what is granted then.
+    Without a horizon it is that of this round, and later ones are paid of what is granted then. ScenarioError where
+    reports alone may take the whole budget of a device.
     """
     slot = system.reports
     if slot is None:
         return np.zeros(system.devices)
     last = round if pace == "running" else max(system.rounds, round)
     asked = sum((t - 1) % slot.every == 0 for t in range(round, last + 1))
-    return asked * worst_case_j(slot, system, f_hz, beta)
+    most_j = asked * worst_case_j(slot, system, np.full(system.devices, system.frequency_hz[1]), beta)
+    granted_j = (last - round + 1) * system.energy_budget_j
+    if round == 1 and (most_j >= granted_j).any():
+        k = int(np.argmax(most_j - granted_j))
+        raise ScenarioError(
+            f"reports: those of device {k} may take {most_j[k]:.3g} J, and its budget is {granted_j[k]:.3g} J, so "
+            "it could never train; set reports.pace = slow and reports.least_fading, say to 0.1, a shorter "
+            "reports.slot_s, fewer reports.bits, or data.features.every"
+        )
+    return most_j
 
 
 def left_j(pace: Pace, system: System, round: int, spent_j: Reals) -> Reals:
