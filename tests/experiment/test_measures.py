@@ -42,17 +42,6 @@ def test_what_some_runs_never_reached_has_a_median_and_neither_a_mean_nor_a_verd
     assert cells(summary, "late", measured(summary)[:1], 5) == ["12.0 (3/5)"]
 
 
-def test_a_comparison_corrects_its_verdicts_for_the_number_of_arms():
-    """A lead with p = 0.025 alone: called so beside one arm, and not beside nine more of the same."""
-    base, lead = {"energy_j": [1.0] * 5}, {"energy_j": [1 + x / 2 + 0.03 for x in (0.31, 0.04, 0.12, 0.31, 0.02)]}
-    _, _, alone = summary_of({"first": base, "a": lead})
-    _, _, many = summary_of({"first": base, **{f"a{n}": lead for n in range(10)}})
-    assert alone.filter(quantity="energy_j")["verdict"].to_list() == [None, statistics.HIGHER]
-    assert set(many.filter(quantity="energy_j")["verdict"].drop_nulls()) == {statistics.UNCLEAR_BY_HOLM}
-    row = alone.filter(arm="a", quantity="energy_j").row(0, named=True)
-    assert judgement(row) == "worse"  # more energy
-
-
 def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():
     """Twenty arms whose lead is significant by itself (t = 3.5): none survives Holm's correction, a clear one does."""
     lead = [0.31, 0.04, 0.12, 0.31, 0.02]
@@ -60,7 +49,7 @@ def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():
     small = {f"a{n}": {"late_accuracy": [0.5 + x / 2 + 0.03 for x in lead]} for n in range(20)}
     large = {"b": {"late_accuracy": spread(0.9, 0.001)}}
     constant = {"c": {"late_accuracy": [0.7] * 5}, "d": {"late_accuracy": [0.5] * 5}}
-    _, runs, _ = summary_of({"random": base, **small, **large, **constant})
+    _, runs, summary = summary_of({"random": base, **small, **large, **constant})
     gaps = compared(runs, "late_accuracy", "random", ["random", *small, "b", "c", "d"])
     said = {arm: verdict for arm, (_, verdict) in gaps.items()}
     assert statistics.compare_arms(runs, "late_accuracy", "a0", "random").verdict == statistics.HIGHER
@@ -70,6 +59,9 @@ def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():
         statistics.NO_SPREAD,
         statistics.UNCLEAR,
     )
+    rows = {row["arm"]: row for row in summary.rows(named=True)}
+    assert {arm: rows[arm]["verdict"] for arm in said} == said
+    assert (judgement(rows["b"]), judgement(rows["a0"])) == ("better", "unclear")
     few = runs.filter(pl.col("seed") < 4)
     assert compared(few, "late_accuracy", "random", ["b"])["b"][1] == statistics.FEW_SEEDS
 

@@ -8,15 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 from small_results import SMALL
 from typer.testing import CliRunner
 
-import feelstream as fs
 from feelstream import cli
 from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import load
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +51,6 @@ def test_a_second_call_plays_nothing_again(made):
     done = CliRunner().invoke(cli.app, ["reproduce", "fig1", "--seeds", "2", "--out", str(out), *sets])
     assert done.exit_code == 0, done.output
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
-
-
-@pytest.mark.slow
-def test_runs_are_the_same_as_single_runs(made):
-    """What `reproduce` stores is what `feelstream run` would make of the same settings and seed."""
-    out, _ = made
-    results = load(out)
-    stored = results.run(results.plan.arms[0].label, 1)
-    alone = fs.simulate(fs.preset("paper-iid", SMALL), 1)
-    assert isinstance(alone.rounds, pl.DataFrame)
-    assert stored.rounds.equals(alone.rounds)
 
 
 @pytest.mark.parametrize(
