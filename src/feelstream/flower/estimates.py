@@ -132,7 +132,8 @@ class Readings:
         for device, ratio in ratios.items():
             others = np.where((kinds == kinds[device]) & (np.arange(len(usual)) != device), usual, np.nan)
             middle = float(_lower_median(others[None, :])[0])
-            if ratio < LEAST or ratio < middle / LEAP:
+            several = np.count_nonzero(~np.isnan(others)) > 1  # one alone may as well be wrong itself
+            if ratio < LEAST or (several and ratio < middle / LEAP):
                 found.append(device)
         return found
 

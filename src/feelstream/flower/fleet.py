@@ -145,7 +145,7 @@ class Fleet:
         for answer in grid.pull_messages(list(self._open)) if self._open else ():
             node, asked = self._open.pop(answer.metadata.reply_to_message_id, (None, 0))
             device = None if node is None else self.directory.device(node)
-            if node is None or device is None or self.scheduler.report_round[device] >= asked:
+            if node is None or device is None or answer.has_error() or self.scheduler.report_round[device] >= asked:
                 continue
             try:
                 self.scheduler.accept(device, self.read(answer, device)[1], asked)
