@@ -24,6 +24,7 @@ import numpy as np
 
 from feelstream.arrays import Flags, Nested
 from feelstream.errors import FeelstreamError
+from feelstream.flower.kept import Kept
 from feelstream.flower.settings import Names
 from feelstream.flower.wire import PRIORITIES, ReportError
 
@@ -35,8 +36,10 @@ class UnknownNameError(ReportError):
     """A name that is not one of this run's."""
 
 
-class Directory:
+class Directory(Kept):
     """Devices are numbered in the order of their names; each has the node by which it was last reached."""
+
+    kept = ("names", "_device_of")
 
     def __init__(self, names: Names, devices: int, bind_names: bool = False) -> None:
         """bind_names: the first node that uses a name keeps it for the whole run, even while it is silent."""
@@ -166,17 +169,9 @@ class Directory:
         self.owners = {name: entry["node"] for name, entry in entries.items() if entry["node"]}
         self.priorities = {name: float(entry["priority"]) for name, entry in entries.items() if "priority" in entry}
 
-    def snapshot(self) -> Nested:
-        return {
-            "nodes": np.array(list(self._device_of), np.uint64),
-            "node_devices": np.array(list(self._device_of.values()), np.int64),
-            "names": np.array(self.names, np.str_),
-        }
-
     def restore(self, state: Nested) -> None:
-        self.names = [str(name) for name in state["names"]]
+        super().restore(state)
         self._number = {name: number for number, name in enumerate(self.names)}
-        self._device_of = {int(n): int(d) for n, d in zip(state["nodes"], state["node_devices"], strict=True)}
         self._node_of = {device: node for node, device in self._device_of.items()}
 
 

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.columns import MEASURED
+from feelstream.flower.kept import Kept
 from feelstream.flower.settings import Measuring
 from feelstream.flower.wire import DeviceReport
 from feelstream.model.system import System
@@ -59,10 +60,10 @@ Replies = Mapping[int, DeviceReport]
 Pairs = dict[int, tuple[float, float]]  # by device: what it read, and what the model says
 
 
-class Estimate:
+class Estimate(Kept):
     """One figure of all devices."""
 
-    _SAVED = ("total", "weight", "waiting", "read_round")
+    kept = ("total", "weight", "waiting", "read_round")
 
     def __init__(self, devices: int) -> None:
         self.total, self.weight = np.zeros(devices), np.zeros(devices)  # S, W
@@ -95,25 +96,24 @@ class Estimate:
             else:
                 self.waiting[device] = y
 
-    def snapshot(self) -> Nested:
-        return {name: getattr(self, name).copy() for name in self._SAVED}
 
-    def restore(self, state: Nested) -> None:
-        for name in self._SAVED:
-            setattr(self, name, state[name].copy())
-
-
-class Readings:
+class Readings(Kept):
     """The last energies that every device read, relative to the model, by the name of the figure."""
 
+    kept = ("ratios",)
+
     def __init__(self, devices: int, names: tuple[str, ...]) -> None:
-        self._ratios = {name: np.full((devices, WINDOW), np.nan) for name in names}
+        self.names, self.ratios = names, np.full((len(names), devices, WINDOW), np.nan)
+
+    def _of(self, name: str) -> Reals:
+        """(K, WINDOW) of one figure."""
+        return self.ratios[self.names.index(name)]
 
     def charged(self, name: str, device: int, reading: float, modelled: float) -> float:
         """What counts of a reading, in its unit; all of it where the model has no figure."""
         if modelled <= 0:
             return reading
-        usual = _lower_median(self._ratios[name])
+        usual = _lower_median(self._of(name))
         own = float(usual[device])
         usual[device] = np.nan
         others = max(1.0, np.nan_to_num(float(_lower_median(usual[None, :])[0]), nan=1.0))
@@ -125,7 +125,7 @@ class Readings:
 
         kinds: (K,) the class of each device; only those of one class are compared.
         """
-        usual = _lower_median(self._ratios[name])
+        usual = _lower_median(self._of(name))
         for device, ratio in ratios.items():
             usual[device] = ratio if np.isnan(usual[device]) else usual[device]
         found = []
@@ -139,15 +139,9 @@ class Readings:
 
     def add(self, name: str, ratios: Mapping[int, float]) -> None:
         """Remember what devices read this round, relative to the model."""
-        table = self._ratios[name]
+        table = self._of(name)
         for device, ratio in ratios.items():
             table[device] = [*table[device, 1:], ratio]
-
-    def snapshot(self) -> Nested:
-        return {name: table.copy() for name, table in self._ratios.items()}
-
-    def restore(self, state: Nested) -> None:
-        self._ratios = {name: state[name].copy() for name in self._ratios}
 
 
 def _lower_median(values: Reals) -> NDArray[np.float64]:
@@ -183,8 +177,10 @@ class Turns:
         return {device: (reading, model) for device, reading, model in found if reading == reading and model > 0}
 
 
-class Estimates:
+class Estimates(Kept):
     """What was measured of all devices so far, and what follows from it."""
+
+    kept = ("time", "energy", "tried", "readings")
 
     def __init__(self, system: System, measuring: Measuring, kinds: Ids) -> None:
         """system: the scenario's model; kinds: (K,) the class of each device."""
@@ -326,19 +322,8 @@ class Estimates:
                 *(t, turn_j, granted_j, len(turns_j)),
             )
 
-    def snapshot(self) -> Nested:
-        return {
-            "time": self.time.snapshot(),
-            "energy": self.energy.snapshot(),
-            "tried": self.tried.copy(),
-            "readings": self.readings.snapshot(),
-        }
-
     def restore(self, state: Nested) -> None:
-        self.time.restore(state["time"])
-        self.energy.restore(state["energy"])
-        self.tried = state["tried"].copy()
-        self.readings.restore(state["readings"])
+        super().restore(state)
         self._model_judged = True
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from feelstream.arrays import Nested
 from feelstream.flower.estimates import GATE, NOISE, Estimate
+from feelstream.flower.kept import Kept
 
 # Flower's own loop looks every 3 s, which a short round would feel; one that lasts need not be looked at so often.
 FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0
@@ -89,8 +89,10 @@ class LateReply:
     message: Message
 
 
-class Calls:
+class Calls(Kept):
     """Calls for training: how long to wait for whom, and the calls that nobody has answered yet."""
+
+    kept = ("response",)
 
     def __init__(self, devices: int, deadline_s: float, adaptive: bool, first: int | None = None) -> None:
         self.deadline_s, self.adaptive, self.first = deadline_s, adaptive, first
@@ -147,9 +149,3 @@ class Calls:
     def busy(self) -> list[int]:
         """Devices that still work for an earlier round."""
         return sorted({device for device, _ in self.pending.values()})
-
-    def snapshot(self) -> Nested:
-        return self.response.snapshot()
-
-    def restore(self, state: Nested) -> None:
-        self.response.restore(state)

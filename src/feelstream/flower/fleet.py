@@ -9,14 +9,13 @@ from dataclasses import replace
 from math import ceil
 from time import monotonic, sleep
 
-import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
 from feelstream.flower.directory import Directory, UnknownNameError
 from feelstream.flower.exchange import KEPT, exchange
+from feelstream.flower.kept import Kept
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, question
@@ -32,8 +31,10 @@ class DeploymentError(FeelstreamError):
     """The federation cannot train; the message says why."""
 
 
-class Asking:
+class Asking(Kept):
     """Nodes that did not answer are asked again after 1, 2, 4, … rounds; no round asks more than its share."""
+
+    kept = ("_failures", "_pause_until", "_last_asked")
 
     def __init__(self, devices: int, max_report_age: int) -> None:
         # Every report is renewed once within its life, so this many are due in a round on average.
@@ -82,23 +83,11 @@ class Asking:
             for node in [node for node in table if node not in here]:
                 del table[node]
 
-    def snapshot(self) -> Nested:
-        nodes = sorted(self._last_asked)
-        columns = (self._last_asked, self._failures, self._pause_until)
-        return {
-            "asked_nodes": np.array(nodes, np.uint64),
-            "asked": np.array([[table.get(node, 0) for table in columns] for node in nodes], np.int64).reshape(-1, 3),
-        }
 
-    def restore(self, state: Nested) -> None:
-        for node, (asked, failures, until) in zip(state["asked_nodes"].tolist(), state["asked"].tolist(), strict=True):
-            self._last_asked[node] = asked
-            if failures:
-                self._failures[node], self._pause_until[node] = failures, until
-
-
-class Fleet:
+class Fleet(Kept):
     """Asks nodes for reports, and hands those that can be accepted to the scheduler."""
+
+    kept = ("scheduler", "directory", "asking", "meters")
 
     def __init__(self, scheduler: Scheduler, directory: Directory, options: Options) -> None:
         self.scheduler, self.directory, self.waiting = scheduler, directory, options.waiting
@@ -290,18 +279,3 @@ class Fleet:
         if not scheduler.stored_labels[connected].any():
             return "no connected device holds any data"
         return f"no connected device has reported within the last {scheduler.max_report_age} rounds"
-
-    def snapshot(self) -> Nested:
-        return {
-            "scheduler": self.scheduler.snapshot(),
-            "directory": self.directory.snapshot(),
-            "asking": self.asking.snapshot(),
-            "metered": np.array(sorted(self.meters), np.int64),
-            "meters": np.array([meter for _, meter in sorted(self.meters.items())], np.str_),
-        }
-
-    def restore(self, state: Nested) -> None:
-        self.scheduler.restore(state["scheduler"])
-        self.directory.restore(state["directory"])
-        self.asking.restore(state["asking"])
-        self.meters = dict(zip(state["metered"].tolist(), map(str, state["meters"]), strict=True))

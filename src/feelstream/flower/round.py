@@ -20,11 +20,12 @@ import numpy as np
 from flwr.app import Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
-from feelstream.arrays import Flags, Nested
+from feelstream.arrays import Flags
 from feelstream.errors import FeelstreamError
 from feelstream.flower.directory import Directory, shortened
 from feelstream.flower.exchange import KEPT, Calls, LateReply
 from feelstream.flower.fleet import DeploymentError, Fleet
+from feelstream.flower.kept import Kept
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.wire import (
@@ -53,8 +54,10 @@ USUAL_SHARE = 10  # times what a device would store if it received what others d
 LONGEST = 10  # times the limit: with thousands of devices not everyone need fail before it is clear that nobody can
 
 
-class Deployment:
+class Deployment(Kept):
     """Scheduler, fleet and messages of one run."""
+
+    kept = ("fleet", "patience", "calls")
 
     def __init__(
         self,
@@ -301,15 +304,6 @@ class Deployment:
         log.warning("round %d: the reply of device %s is dropped: %s", t, self.directory.name(device), reason)
         return reason
 
-    def snapshot(self) -> Nested:
-        parts = {"fleet": self.fleet, "patience": self.patience, "calls": self.calls}
-        return {name: part.snapshot() for name, part in parts.items()}
-
-    def restore(self, state: Nested) -> None:
-        self.fleet.restore(state["fleet"])
-        self.patience.restore(state["patience"])
-        self.calls.restore(state["calls"])
-
     def describe(self) -> dict[str, Any]:
         """What run.json says of it."""
         options = self.options
@@ -331,13 +325,15 @@ def _shape(message: Message) -> tuple[set[str], set[str]]:
     return set(message.content), {key for record in message.content.metric_records.values() for key in record}
 
 
-class Patience:
+class Patience(Kept):
     """Lost rounds in a row, and why each device has failed since it last trained.
 
     A round is lost if devices could have been scheduled or none could, and no update was received; a policy that
     chooses to rest loses none. After `limit` lost rounds in a row the run ends, once no device is left that has not
     failed since anybody last trained; and at the latest after the last round if nobody has trained in the whole run.
     """
+
+    kept = ("lost", "modelless", "trained", "failed")
 
     def __init__(self, limit: int | None, rounds: int, name: Callable[[int], str]) -> None:
         """limit: None never ends a run; rounds: of the whole run; name: of a device."""
@@ -401,15 +397,3 @@ class Patience:
             raise DeploymentError(
                 f"updates were received for {self.modelless} rounds, but the strategy inside made no model of them"
             )
-
-    def snapshot(self) -> Nested:
-        return {
-            "counts": np.array([self.lost, self.modelless, int(self.trained)]),
-            "failed": np.array(list(self.failed), np.int64),
-            "reasons": np.array(list(self.failed.values()), np.str_),
-        }
-
-    def restore(self, state: Nested) -> None:
-        self.lost, self.modelless = (int(number) for number in state["counts"][:2])
-        self.trained = bool(state["counts"][2])
-        self.failed = dict(zip(state["failed"].tolist(), map(str, state["reasons"]), strict=True))

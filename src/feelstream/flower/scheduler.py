@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.errors import ScenarioError
 from feelstream.flower.estimates import Estimates, Replies, Turns
+from feelstream.flower.kept import Kept
 from feelstream.flower.settings import Measuring
 from feelstream.flower.wire import Bounds, DeviceReport
 from feelstream.guard import broken
@@ -33,14 +34,15 @@ from feelstream.scenario import Scenario
 from feelstream.scenario.population import class_sizes
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
-_STATE = (
-    "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta", "stated_priority",
-    "first_labels",
-)  # fmt: skip
 
 
-class Scheduler:
+class Scheduler(Kept):
     """Queues, reports and decisions of one deployment; devices are numbered 0..K−1 in a fixed order."""
+
+    kept = (
+        "round", "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta",
+        "stated_priority", "first_labels", "estimates",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -280,16 +282,11 @@ class Scheduler:
 
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on after the last settled round."""
-        own = {name: getattr(self, name).copy() for name in _STATE}
-        server, estimates = self.server.snapshot(), self.estimates.snapshot()
-        return own | {"round": np.array(self.round), "server": server, "estimates": estimates}
+        return super().snapshot() | {"server": self.server.snapshot()}
 
     def restore(self, state: Nested) -> None:
-        for name in _STATE:
-            setattr(self, name, state[name].copy())
-        self.round = int(state["round"])
+        super().restore(state)
         self.server = ServerState.restored(state["server"])
-        self.estimates.restore(state["estimates"])
 
 
 def _refuse_what_no_server_knows(scenario: Scenario) -> None:
