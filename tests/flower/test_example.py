@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import runpy
 import sys
 import tomllib
@@ -71,9 +72,12 @@ def test_the_example_runs_with_private_label_counts(apps: Any, tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("apps")
-def test_the_first_run_shows_what_scheduling_saves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_run_shows_what_scheduling_saves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     main = runpy.run_path(str(EXAMPLE / "first_run.py"))["main"]
-    main(tmp_path, **{"num-rounds": 20})
+    with caplog.at_level(logging.INFO, logger="flwr"):  # it sets a level of its own, which ends here
+        main(tmp_path, **{"num-rounds": 20})
     table = capsys.readouterr().out
     rows = {
         line.split()[0]: line.split() for line in table.splitlines() if line.startswith(("balanced", "lyap", "rand"))
