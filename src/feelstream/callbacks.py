@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from feelstream.errors import FeelstreamError, needed
-from feelstream.plugins import did_you_mean
 from feelstream.run import Run
 from feelstream.run.callbacks import Callback, Row
 from feelstream.scenario import Scenario
@@ -109,15 +108,8 @@ class WandB(Callback):
         self._run.finish()
 
 
+# Each keeps its files in a directory and sends nothing anywhere by itself.
 LOGGERS: dict[str, Callable[[Path], Callback]] = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}
-
-
-def logger(name: str, directory: Path) -> Callback:
-    """The callback of that name, which keeps its files in `directory` and sends nothing anywhere by itself."""
-    if name not in LOGGERS:
-        near = did_you_mean(name, list(LOGGERS))
-        raise FeelstreamError(f"--log: there is no '{name}'; {near}allowed: {', '.join(LOGGERS)}")
-    return LOGGERS[name](directory)
 
 
 class OpenMetrics(Callback):

@@ -37,7 +37,7 @@ MISTAKES = {  # command line: what the sentence must say
     "run tiny --change 3": "'3' must read round:section.field=value, for instance 12:policy.V=0.2",
     "run tiny --change 30:V=0.1": "policy.V: must change in a round from 1 to 10, not 30",
     "run tiny --change 3:rounds=4": "rounds: cannot change during a run",
-    "run tiny --log tensorbord": "--log: there is no 'tensorbord'; did you mean 'tensorboard'?",
+    "run tiny --log tensorbord": "--log: 'tensorbord' is not one of 'tensorboard', 'mlflow', 'wandb'; see",
     "studio --port 0": "--port: must be a whole number from 1 to 65535, not 0",
     "reproduce fig1 --seeds x": "--seeds: must be a whole number of at least 1, not x",
     "--verison": "did you mean '--version'?",

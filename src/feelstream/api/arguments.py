@@ -50,9 +50,8 @@ def seeds_of(name: str, seeds: Any) -> tuple[int, ...]:
 def policies_of(policies: Any) -> list[tuple[str | None, Entry]]:
     """Label, if one was given, and policy of each; a set has no first, with which the others are compared."""
     one = isinstance(policies, str | Path | Policy | type | Scenario | set | frozenset)
-    if one or not isinstance(policies, Iterable):
-        raise ScenarioError("compare: give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')")
-    pairs = policies.items() if isinstance(policies, Mapping) else ((None, entry) for entry in policies)
+    pairs = () if one or not isinstance(policies, Iterable) else policies
+    pairs = pairs.items() if isinstance(pairs, Mapping) else ((None, entry) for entry in pairs)
     labelled: list[tuple[str | None, Entry]] = list(pairs)
     if not labelled:
         raise ScenarioError("compare: give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')")
@@ -74,23 +73,21 @@ def names_of(quantities: Sequence[Any]) -> tuple[str, ...]:
 
 
 # What belongs to another call, or to another place of this one, and what to write instead; GIVEN is what was given.
+SEVERAL = {
+    "seed": "give seeds, as in seeds=10 or seeds=[GIVEN]; seed belongs to simulate",
+    "threads": "give workers, as in workers=2; threads belong to simulate",
+}
 MISPLACED: dict[str, dict[str, str]] = {
     "simulate": {
         "seeds": "one run has one seed, as in seed=3; several are for compare and sweep",
         "policies": "one run has one policy, as in policy='random'; several are for compare",
         "workers": "one run has threads, as in threads=2; workers are for compare and sweep",
     },
-    "compare": {
-        "seed": "give seeds, as in seeds=10 or seeds=[GIVEN]; seed belongs to simulate",
+    "compare": SEVERAL | {
         "policy": "give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')",
         "scenarios": "give one scenario, or Scenarios in place of policies: compare({'iid': one, 'skewed': other})",
-        "threads": "give workers, as in workers=2; threads belong to simulate",
     },
-    "sweep": {
-        "seed": "give seeds, as in seeds=10 or seeds=[GIVEN]; seed belongs to simulate",
-        "policy": "give policies, as in policies=['lyapunov', 'random']",
-        "threads": "give workers, as in workers=2; threads belong to simulate",
-    },
+    "sweep": SEVERAL | {"policy": "give policies, as in policies=['lyapunov', 'random']"},
     "tune": {
         "seed": "give seeds, as in seeds=5 or seeds=[GIVEN]; seed belongs to simulate",
         "V": "give the values to try as weights, as in tune('tiny', [0.01, 0.1, 1])",

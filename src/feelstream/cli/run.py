@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -34,7 +34,7 @@ def run(
     ] = None,
     threads: common.ThreadsOption = None,
     log: Annotated[
-        str | None, typer.Option("--log", metavar="tensorboard|mlflow|wandb", help="Log to this tracker too.")
+        Literal["tensorboard", "mlflow", "wandb"] | None, typer.Option("--log", help="Log to this tracker too.")
     ] = None,
     log_dir: Annotated[Path, typer.Option("--log-dir", help="Where the tracker keeps its files.")] = Path("logs"),
     as_json: common.JsonOption = False,
@@ -42,7 +42,7 @@ def run(
     """Run one scenario and show the result."""
     with err.status(f"{escape(scenario)}, seed {seed}"):  # NumPy, Polars and all take half a second
         from feelstream.api import simulate
-        from feelstream.callbacks import logger
+        from feelstream.callbacks import LOGGERS
         from feelstream.cli.running import hint_budget, hint_nobody, tell
         from feelstream.run import Change
         from feelstream.run.run import is_unfinished
@@ -51,7 +51,7 @@ def run(
     complete = directory is not None and (directory / "run.json").is_file() and not is_unfinished(directory)
     finished = simulate(
         load(scenario, overrides), seed, out=directory, changes=[Change.parse(text) for text in changes],
-        threads=threads, progress=True, callbacks=[logger(log, log_dir)] if log else [],
+        threads=threads, progress=True, callbacks=[LOGGERS[log](log_dir)] if log else [],
     )  # fmt: skip
     if complete:
         err.print(f"{directory} holds this run already, complete; nothing was run")

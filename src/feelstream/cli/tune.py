@@ -12,7 +12,7 @@ from feelstream.display.quantities import QUANTITIES, significant
 from feelstream.errors import ScenarioError
 from feelstream.experiment import dask_executor, tuning
 from feelstream.report.figures import save
-from feelstream.run.files import usable_directory
+from feelstream.run.files import usable_directory, write_atomically
 from feelstream.scenario.files import load
 from feelstream.terminal import common, playing
 from feelstream.terminal.common import hint, next_command, number_option, out, print_json, typed
@@ -69,17 +69,14 @@ def tune(
             progress=True,
         )  # fmt: skip
     results, allowed = tuned.comparison.results, tuned.budget_j
-    tuned.to_csv(where / "trade-off.csv")
+    write_atomically(where / "trade-off.csv", tuned.table().write_csv)
     budget_mj = f"{allowed * QUANTITIES['energy_j'].scale:g}"
     written = save(tuned.plot(), usable_directory(where / "figures"), f"trade-off-{budget_mj}mJ")
     if as_json:
         about = {"field": f"policy.{tuned.field}", "weight": tuned.weight, "budget_j": allowed}
-        about |= {
-            "rounds": chosen.system.rounds,
-            "weights": tuned.table().rows(named=True),
-            "failures": playing.failures(results),
-        }
-        print_json(about | {"table": where / "trade-off.csv", "figures": written})
+        about |= {"rounds": chosen.system.rounds, "weights": tuned.table().rows(named=True)}
+        about |= {"failures": playing.failures(results), "table": where / "trade-off.csv", "figures": written}
+        print_json(about)
     else:
         out.print(str(tuned), soft_wrap=True)
         if tuned.weight is None and tuned.trades and (other := tuning.affordable(chosen, seed_start, allowed)):
