@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import sqrt
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtr
 
-from feelstream.studies.results import LEAST_SEEDS, LEVEL, Results, holm, interval
+from feelstream.studies.results import LEAST_SEEDS, LEVEL, Results, holm, interval, student
 from feelstream.studies.results import per_run as measures_of
 from feelstream_studies.silicon.configurations import CUBIC, REFERENCE, Key
 
@@ -137,9 +137,8 @@ def _signs(table: dict[str, np.ndarray], names: Sequence[str]) -> dict[tuple[str
 def _p_value(gap: np.ndarray) -> float:
     """Two-sided, of Student's t; 1 where all seeds agree to the last digit."""
     spread = float(gap.std(ddof=1))
-    if spread <= 1e-12 * float(np.abs(gap).max(initial=0.0)):
-        return 1.0
-    return float(2 * stdtr(len(gap) - 1, -abs(gap.mean()) * np.sqrt(len(gap)) / spread))
+    alike = spread <= 1e-12 * float(np.abs(gap).max(initial=0.0))
+    return 1.0 if alike else 2 * student(abs(float(gap.mean())), spread / sqrt(len(gap)), len(gap))
 
 
 def _kendall(a: dict[str, np.ndarray], b: dict[str, np.ndarray], names: Sequence[str]) -> float:
