@@ -17,6 +17,7 @@ import feelstream as fs
 from feelstream.flower import Device, Scheduled
 from feelstream.flower.fleet import DeploymentError
 from feelstream.flower.local_grid import Answer, LocalGrid
+from feelstream.flower.wire import read_model, write_model
 
 Trained = Callable[[ArrayRecord], RecordDict]
 
@@ -148,3 +149,17 @@ def test_modifiers_of_a_whole_app_let_the_question_through(kind: str) -> None:
 
     result = started(inner, app(trained, [mod]), app(trained, [mod]), arrays=start)
     np.testing.assert_allclose(result.arrays["w"].numpy(), 0.02, atol=1e-5)
+
+
+def test_the_model_is_read_once_and_the_strategy_inside_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    for name, done in (("read", read_model), ("write", write_model)):
+        counted = lambda model, name=name, done=done: calls.append(name) or done(model)  # noqa: E731
+        monkeypatch.setattr(f"feelstream.flower.inner.{name}_model", counted)
+
+    def trained(arrays: ArrayRecord) -> RecordDict:
+        return RecordDict({"arrays": moved(arrays), "metrics": MetricRecord({"num-examples": 3})})
+
+    start = ArrayRecord({"w": Array(START["w"])})
+    started(flower.FedAvg(fraction_evaluate=0.0), app(trained), app(trained), arrays=start)
+    assert calls == ["read"]  # what the strategy inside makes is checked, and sent as it is
