@@ -139,3 +139,35 @@ def test_a_node_that_hangs_is_waited_for_once(max_report_age: int, clock: Clock,
     assert hung[:2] == [True, True]
     assert not any(hung[2:8])
     assert all(hung[-2:])  # it is back
+
+
+class SlowStarter(LocalGrid):
+    """Training takes 3 s. Node 10 starts for 100 s, and then takes 5 s for an answer."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock, self.ready = clock, dict[str, float]()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        numbers = []
+        for message in list(messages):
+            (number,) = super().push_messages([message])
+            slow = 5.0 if message.metadata.dst_node_id == 10 else 0.0
+            takes = 3.0 if message.metadata.message_type == "train" else slow
+            self.ready[number] = max(self.clock.now, 100.0 if slow else 0.0) + takes
+            numbers.append(number)
+        return numbers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        return super().pull_messages([number for number in message_ids if self.ready[number] <= self.clock.now])
+
+
+def test_a_node_that_starts_late_and_answers_slowly_joins(clock: Clock, tmp_path: Path) -> None:
+    grid = SlowStarter(clock)
+    for device in range(4):
+        grid.add(10 + device, {"partition-id": device}, client(growing, after={"t_cmp_s": 0.5}))
+    scenario = fs.preset("tiny", [*FAST, "policy.size=4", "radio.fading=none", "system.reliability=ignored"])
+    devices = played(scenario, grid, 40, tmp_path / "run", query_timeout_s=30.0, max_report_age=2)
+    late = devices.filter(pl.col("device") == 0)["transmitted"].to_list()
+    assert not any(late[:10])
+    assert sum(late[-5:]) >= 3

@@ -134,14 +134,14 @@ class Fleet(Kept):
         for answer in grid.pull_messages(list(self._open)) if self._open else ():
             node, asked = self._open.pop(answer.metadata.reply_to_message_id, (None, 0))
             device = None if node is None else self.directory.device(node)
-            if node is None or device is None or answer.has_error() or self.scheduler.report_round[device] >= asked:
+            if (
+                node is None
+                or answer.has_error()
+                or (device is not None and self.scheduler.report_round[device] >= asked)
+            ):
                 continue
-            try:
-                self.scheduler.accept(device, self.read(answer, device)[1], asked)
-            except ReportError as problem:
-                log.warning("round %d: the late report of node %d is refused: %s", t, node, problem)
-            else:
-                self.asking.succeeded(node)
+            self.asking.succeeded(node)  # it does answer, so that it is waited for again
+            self._accept(node, answer, frozenset(), asked)
 
     def _ask_due(self, grid: Grid, busy: Collection[int] = ()) -> list[int]:
         """Ask those whose report is due; all connected nodes."""
@@ -191,13 +191,16 @@ class Fleet(Kept):
             log.warning("round %d: node %d could not report: %s", scheduler.round, node, reason)
         return {node: answer for node, answer in answers.items() if node not in errors}, errors
 
-    def _accept(self, node: int, answer: Message, silent: frozenset[int]) -> bool:
-        """Take what a node answers; False where it has only now said who it is, and must be asked again."""
+    def _accept(self, node: int, answer: Message, silent: frozenset[int], asked: int | None = None) -> bool:
+        """Take what a node answers; False where it has only now said who it is, and must be asked again.
+
+        asked: the round of the question, if the answer comes late.
+        """
         known, t = self.directory.device(node), self.scheduler.round
         device = known
         try:
             device = self.directory.introduce(node, device_name(content_of(answer)), silent)
-            self.scheduler.accept(device, self.read(answer, device)[1])
+            self.scheduler.accept(device, self.read(answer, device)[1], asked)
         except ReportError as problem:
             if known is None and device is not None:
                 return False
