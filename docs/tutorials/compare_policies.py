@@ -23,7 +23,7 @@ found.table()
 # %% [markdown]
 # ## Is a difference real?
 #
-# `summary` has one row per policy and quantity: the mean, its 95 % interval over seeds, and the paired difference from the first policy
+# `summary(long=True)` has one row per policy and quantity: the mean, its 95 % interval over seeds, and the paired difference from the first policy
 # with its own interval. The verdict comes from a paired t-test with Holm's correction for the number of policies. It is stricter than a
 # single interval: a difference whose interval excludes 0 may still be "unclear" among several.
 

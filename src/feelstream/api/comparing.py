@@ -282,13 +282,6 @@ def compare(
         if label and len(found) > 1:
             raise ScenarioError(f"compare: '{label}' is the label of {len(found)} policies; give each its own")
         arms += [Arm(label or arm.label, arm.scenario) for arm in found]
-    named = {arm.label: arm.scenario for arm in arms}
-    for arm in arms:
-        if named[arm.label] != arm.scenario:
-            raise ScenarioError(
-                f"compare: several configurations are called '{arm.label}'; give each a label, as in "
-                "compare({'first': …, 'second': …})"
-            )
     plan = Plan("compare", tuple(arms), seeds_of("compare", seeds))
     return played(plan, out, workers, executor, progress)
 

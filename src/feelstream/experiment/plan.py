@@ -54,7 +54,8 @@ class Plan:
         for what, values in (("configuration", [arm.label for arm in self.arms]), ("seed", self.seeds)):
             value, count = Counter(values).most_common(1)[0]
             if count > 1:
-                raise ScenarioError(f"the plan '{self.name}' has the {what} '{value}' {count} times")
+                advice = "; give each a label of its own" if what == "configuration" else ""
+                raise ScenarioError(f"the plan '{self.name}' has the {what} '{value}' {count} times{advice}")
 
     def seeds_of(self, arm: Arm) -> tuple[int, ...]:
         """The seeds that an arm is played with."""
