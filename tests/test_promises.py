@@ -35,7 +35,7 @@ def test_a_run_with_an_odd_buffer_verifies_and_is_read_without_its_code(
     assert run.rounds["transmitted"].sum() > 5
     verified(run)
     stored = fs.read(tmp_path / "run").scenario.data.buffer
-    assert stored.plugin_promises() == buffer.plugin_promises()
+    assert stored.stated_traits() == buffer.stated_traits()
     assert isinstance(stored, Inert) == (type(buffer) is not UseOnce)
     held = np.arange(12).reshape(4, 3)
     sent = held % 2 == 0
@@ -90,4 +90,4 @@ def test_a_stored_plugin_without_promises_makes_none(tmp_path: Path) -> None:
     about = json.loads((tmp_path / "run.json").read_text())
     del about["promises"]
     (tmp_path / "run.json").write_text(json.dumps(about))
-    assert not any(fs.read(seal(tmp_path)).scenario.data.buffer.plugin_promises().values())
+    assert not any(fs.read(seal(tmp_path)).scenario.data.buffer.stated_traits().values())

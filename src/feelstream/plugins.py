@@ -4,9 +4,9 @@ Partitions, arrival processes, buffers and policies are all the same kind of thi
 picked by name (`kind = "digits"`) and carries its own fields. A name is looked up among ours, then among
 installed entry points (`feelstream.policies`, …), then as `package.module:Class` or `path/to/file.py:Class`.
 
-No other code asks for that name. What it must know of a plug-in are flags: attributes of the class at the base of the
-kind, which promise nothing unless a class says so. run.json stores them beside the name, so that a run is understood
-without the code that made it.
+No other code asks for that name. What it must know of a plug-in are its traits: attributes that the class at the base
+of the kind names, where they say nothing unless a class states more. run.json stores them beside the name (as
+`promises`), so that a run is understood without the code that made it.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ class Settings(BaseModel):
         return sorted(name for name in super().__dir__() if name.startswith("_") or not hasattr(BaseModel, name))
 
 
-Promise = bool | int | float | list[str] | None
+Trait = bool | int | float | list[str] | None
 
 
 class Plugin(Settings):
     """A settings object picked by name. `tag` is that name, as its kind has it; any other class is named by where it
     lives.
 
-    The class at the base of a kind says where a scenario names one, and which of its attributes are flags.
+    The class at the base of a kind says where a scenario names one, and which of its attributes are traits.
     """
 
-    plugin_flags: ClassVar[tuple[str, ...]] = ()
+    plugin_traits: ClassVar[tuple[str, ...]] = ()
     plugin_field: ClassVar[str] = ""  # of a scenario, where one is named
     contract: ClassVar[Mapping[str, Any]] = {}  # what comes out of each method (guard.py)
     tag_field: ClassVar[str] = "kind"
@@ -108,10 +108,10 @@ class Plugin(Settings):
     def plugin_name(cls) -> str:
         return cls.__dict__.get("tag", "") or f"{cls.__module__}:{cls.__qualname__}"
 
-    def plugin_promises(self) -> dict[str, Promise]:
-        """Its flags by name; sets in order."""
-        found = {flag: getattr(self, flag) for flag in self.plugin_flags}
-        return {flag: sorted(is_) if isinstance(is_, frozenset | set) else is_ for flag, is_ in found.items()}
+    def stated_traits(self) -> dict[str, Trait]:
+        """Its traits by name; sets in order."""
+        found = {name: getattr(self, name) for name in self.plugin_traits}
+        return {name: sorted(is_) if isinstance(is_, frozenset | set) else is_ for name, is_ in found.items()}
 
     def plugin_versions(self) -> dict[str, str]:
         """Packages beyond ours that its numbers depend on, with their versions: part of what decides a run."""
@@ -179,26 +179,26 @@ def refusal(name: str) -> ScenarioError:
     )
 
 
-def _inert(kind: Kind[Any], name: str, fields: dict[str, Any], promises: Any) -> Plugin:
-    """Settings of a stored run that are not ours; what they promise, as far as it was stored and can be meant."""
+def _inert(kind: Kind[Any], name: str, fields: dict[str, Any], traits: Any) -> Plugin:
+    """Settings of a stored run that are not ours, with their traits as far as these were stored and can be meant."""
     base = kind.base
-    stored = promises.get(kind.group) if isinstance(promises, Mapping) else None
+    stored = traits.get(kind.group) if isinstance(traits, Mapping) else None
     known = stored if isinstance(stored, Mapping) else {}
-    flags = {flag: known[flag] for flag in base.plugin_flags if isinstance(known.get(flag), bool | int | float | list)}
-    flags = {flag: frozenset(map(str, is_)) if isinstance(is_, list) else is_ for flag, is_ in flags.items()}
-    return _inert_class(base, name, tuple(flags.items())).model_construct(**fields)  # its own class checked them
+    found = {each: known[each] for each in base.plugin_traits if isinstance(known.get(each), bool | int | float | list)}
+    found = {each: frozenset(map(str, is_)) if isinstance(is_, list) else is_ for each, is_ in found.items()}
+    return _inert_class(base, name, tuple(found.items())).model_construct(**fields)  # its own class checked them
 
 
 @lru_cache(maxsize=256)
-def _inert_class(base: type[Plugin], name: str, flags: tuple[tuple[str, Any], ...]) -> type[Plugin]:
+def _inert_class(base: type[Plugin], name: str, traits: tuple[tuple[str, Any], ...]) -> type[Plugin]:
     def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
         raise refusal(name)
 
     methods = dict.fromkeys(base.__abstractmethods__, refuse)
     body = {"tag": name, "__module__": __name__, "model_config": ConfigDict(extra="allow"), **methods}
     found = cast(type[Plugin], type(f"Stored{base.__name__}", (Inert, base), body))
-    for flag, promised in flags:
-        setattr(found, flag, promised)
+    for trait, stated in traits:
+        setattr(found, trait, stated)
     return found
 
 
@@ -379,8 +379,8 @@ class Kind(NamesCode, Generic[T]):
     def _built(self, value: Any, info: ValidationInfo) -> Any:
         """`{kind: "digits", per_device: 2}` → the settings of that name; without a name they are the default's.
 
-        What is read from a stored run, so that nothing it names may be imported, has a context: the promises of its
-        plug-ins, by group and flag.
+        What is read from a stored run, so that nothing it names may be imported, has a context: the traits of its
+        plug-ins, by group and name.
         """
         if not isinstance(value, Mapping):
             return value  # an object already, or something pydantic will refuse by its type

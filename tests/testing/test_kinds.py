@@ -230,16 +230,19 @@ def in_turn(made: Decision, *_: Any) -> Decision:
 
 
 BUFFERS = [
-    (changed(Keep, "join", lambda found, *_: (Items(found[0].devices[1:], found[0].positions[1:]), found[1])), "flags"),
-    (changed(Keep, "join", lambda found, self, state, ids, *_: np.add.at(state["hi"], ids, 1) or found), "flags"),
-    (changed(Keep, "draw", lambda found, self, state, k, *_: np.full(found.shape, state["hi"][k])), "flags"),
+    (
+        changed(Keep, "join", lambda found, *_: (Items(found[0].devices[1:], found[0].positions[1:]), found[1])),
+        "traits",
+    ),
+    (changed(Keep, "join", lambda found, self, state, ids, *_: np.add.at(state["hi"], ids, 1) or found), "traits"),
+    (changed(Keep, "draw", lambda found, self, state, k, *_: np.full(found.shape, state["hi"][k])), "traits"),
     (changed(Keep, "use", lambda found, *_: 1), "contract"),
-    (derived(Keep, empties_on_use=True)(), "flags"),
-    (derived(UseOnce, empties_on_use=False)(), "flags"),
-    (derived(Fifo, admits_all=True)(capacity=3), "flags"),
-    (derived(Fifo, keeps=True)(capacity=3), "flags"),
-    (Few(), "flags"),
-    (Short(), "flags"),
+    (derived(Keep, empties_on_use=True)(), "traits"),
+    (derived(UseOnce, empties_on_use=False)(), "traits"),
+    (derived(Fifo, admits_all=True)(capacity=3), "traits"),
+    (derived(Fifo, keeps=True)(capacity=3), "traits"),
+    (Few(), "traits"),
+    (Short(), "traits"),
 ]
 DATA = [
     (changed(Poisson, "counts", lambda found, *_: (np.full_like(found[0], next(CALLS)), found[1])), "repeatable"),
@@ -253,12 +256,12 @@ DATA = [
 PROCESSES = [
     (changed(UniformFrequency, "step", lambda found, *_: (2e12 + found[0], found[1])), "contract"),
     (changed(IndependentChannel, "step", lambda found, *_: (5 * found[0], found[1])), "mean"),
-    (changed(Static, "step", lambda found, self, round, *_: (found[0] * 1.0001**round, found[1])), "flags"),
+    (changed(Static, "step", lambda found, self, round, *_: (found[0] * 1.0001**round, found[1])), "traits"),
     (changed(Static, "step", lambda found, *_: (np.full_like(found[0], 1e9), found[1])), "contract"),
-    (changed(Always, "step", lambda found, *_: (~found[0], found[1])), "flags"),
-    (changed(NoFaults, "step", lambda found, *_: (~found[0], found[1])), "flags"),
-    (changed(NoHarvest, "step", lambda found, *_: (found[0] - 1.0, found[1])), "flags"),
-    (Overfull(), "flags"),
+    (changed(Always, "step", lambda found, *_: (~found[0], found[1])), "traits"),
+    (changed(NoFaults, "step", lambda found, *_: (~found[0], found[1])), "traits"),
+    (changed(NoHarvest, "step", lambda found, *_: (found[0] - 1.0, found[1])), "traits"),
+    (Overfull(), "traits"),
     (recalled(IndependentChannel, "step", "init"), "checkpoint"),
 ]
 MODEL = [
@@ -267,7 +270,7 @@ MODEL = [
     (changed(Cubic, "pieces", lambda found, self, cpus, cycles: Cubic().pieces(cpus, cycles / 2)), "pieces"),
     # Says of the discrete law what is true of the interpolated one.
     (derived(Voltage, pieces=lambda self, *of: Voltage().pieces(*of))(points="discrete"), "pieces"),
-    (changed(AsSettings, "costs", lambda found, self, seen, *_: RoundCosts(download_s=0.1 / seen.f_hz)), "flags"),
+    (changed(AsSettings, "costs", lambda found, self, seen, *_: RoundCosts(download_s=0.1 / seen.f_hz)), "traits"),
     (derived(CostRule, costs=lambda self, seen, rng: RoundCosts(update_bits=seen.f_hz), keeps_bits=True)(), "contract"),
     (one_number, "contract"),
     (noisy, "repeatable"),

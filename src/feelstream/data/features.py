@@ -86,7 +86,7 @@ class Features(Plugin, ABC):
         "vectors": Out(Array(("n", "m"), least=0), within_most),
         "reference": Out(Array(("m",), least=0, above=True, most=1, none=True), is_a_mix),
     }
-    plugin_flags: ClassVar[tuple[str, ...]] = ("reported", "of_model")
+    plugin_traits: ClassVar[tuple[str, ...]] = ("reported", "of_model")
     of_model: ClassVar[bool] = False  # φ depends on the model, so that devices must compute it again for each report
     most: ClassVar[float] = 1.0  # the largest sum of φ(a) of one sample
 

@@ -28,7 +28,7 @@ class Availability(Process):
 
     plugin_field: ClassVar[str] = "world.availability"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(kind="b"), is_there)
-    plugin_flags: ClassVar[tuple[str, ...]] = ("always_there",)
+    plugin_traits: ClassVar[tuple[str, ...]] = ("always_there",)
 
     always_there: ClassVar[bool] = False  # everyone can be reached in every round
 
@@ -110,7 +110,7 @@ class Faults(Process):
 
     plugin_field: ClassVar[str] = "world.faults"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(kind="b"), never_fails)
-    plugin_flags: ClassVar[tuple[str, ...]] = ("never_fails",)
+    plugin_traits: ClassVar[tuple[str, ...]] = ("never_fails",)
 
     never_fails: ClassVar[bool] = False  # every update arrives, if the channel lets it
 

@@ -24,7 +24,7 @@ class Harvest(Process):
 
     plugin_field: ClassVar[str] = "world.harvest"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(least=0))
-    plugin_flags: ClassVar[tuple[str, ...]] = ("battery_j", "charge_j")
+    plugin_traits: ClassVar[tuple[str, ...]] = ("battery_j", "charge_j")
 
     @property
     def battery_j(self) -> float | None:

@@ -36,7 +36,7 @@ class Mobility(Process):
 
     plugin_field: ClassVar[str] = "world.mobility"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(above=True, least=0), keeps_its_gains)
-    plugin_flags: ClassVar[tuple[str, ...]] = ("fixed", "within_gain_db")
+    plugin_traits: ClassVar[tuple[str, ...]] = ("fixed", "within_gain_db")
 
     fixed: ClassVar[bool] = False  # a device has one β for the whole run
     within_gain_db: ClassVar[bool] = False  # every β_k lies in the range of radio.gain_db, or of the device's class

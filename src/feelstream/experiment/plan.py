@@ -86,8 +86,8 @@ class Job:
 
     def work(self, here: bool) -> tuple[dict[str, Any], int, str | None, dict[str, Any]]:
         """What `worker.play` is given; here: whether it plays on this machine."""
-        promised = {what: self.made_with[what] for what in ("files", "data") if what in self.made_with}
-        return self.table, self.seed, str(self.directory) if here else None, promised
+        pinned = {what: self.made_with[what] for what in ("files", "data") if what in self.made_with}
+        return self.table, self.seed, str(self.directory) if here else None, pinned
 
 
 def in_order(jobs: Iterable[Job]) -> list[Job]:

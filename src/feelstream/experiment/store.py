@@ -148,7 +148,7 @@ def write_plan(
         {
             "label": arm.label,
             "scenario": arm.scenario.as_dict(),
-            "promises": arm.scenario.promises(),
+            "promises": arm.scenario.traits(),
             "runs": {str(seed): directories[key].name for seed in seeds if (key := (arm.label, seed)) in directories},
             "files": known[arm.label]["files"] if arm.label in known else {},
             "most_seeds": arm.most_seeds,

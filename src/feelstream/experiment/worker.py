@@ -60,7 +60,7 @@ def start(lifeline: Connection) -> None:
     threading.Thread(target=watch, name="lifeline", daemon=True).start()
 
 
-def play(scenario: dict[str, Any], seed: int, directory: str | None, promised: dict[str, Any]) -> Answer:
+def play(scenario: dict[str, Any], seed: int, directory: str | None, pinned: dict[str, Any]) -> Answer:
     """Play one run in `directory`; without one, answer with its files. A problem is an answer too.
 
     Exceptions are turned into text here, since those of a user's own policy may not survive the way back. So are those
@@ -69,27 +69,27 @@ def play(scenario: dict[str, Any], seed: int, directory: str | None, promised: d
     try:
         settings = from_dict(scenario)
         if is_short(settings):
-            files = simulate(settings, seed, threads=1, promised=promised).files()
+            files = simulate(settings, seed, threads=1, pinned=pinned).files()
             if directory is None:
                 return Answer(files=files)
             appear_whole(Path(directory), files)
         elif directory is None:
             with tempfile.TemporaryDirectory(prefix="feelstream-") as elsewhere:
-                simulate_in(elsewhere, settings, seed, threads=1, promised=promised)
+                simulate_in(elsewhere, settings, seed, threads=1, pinned=pinned)
                 return Answer(files={file.name: file.read_bytes() for file in Path(elsewhere).glob("[!.]*")})
         else:
-            _play_in(directory, settings, seed, promised)
+            _play_in(directory, settings, seed, pinned)
         return Answer()
     except BaseException as problem:
         return Answer.of(problem)
 
 
-def _play_in(directory: str, settings: Scenario, seed: int, promised: dict[str, Any]) -> None:
+def _play_in(directory: str, settings: Scenario, seed: int, pinned: dict[str, Any]) -> None:
     """The worker of a runner that was just killed may hold the directory for one more moment."""
     give_up = monotonic() + BUSY_SECONDS
     while True:
         try:
-            simulate_in(directory, settings, seed, threads=1, promised=promised)
+            simulate_in(directory, settings, seed, threads=1, pinned=pinned)
             return
         except BusyError:
             if monotonic() > give_up:

@@ -133,7 +133,7 @@ class EnergyLaw(Plugin, ABC):
         "most_j": Out(Array(("n",), least=0)),
         "pieces": Out(One(Pieces, none=True)),
     }
-    plugin_flags: ClassVar[tuple[str, ...]] = ("needs_cores",)
+    plugin_traits: ClassVar[tuple[str, ...]] = ("needs_cores",)
 
     needs_cores: ClassVar[bool] = False  # whether every device must have a profile
 

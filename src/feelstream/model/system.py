@@ -253,8 +253,8 @@ class RoundCosts:
 WORK, SPENT = Array(least=LEAST, most=MOST, none=True), Array(least=0, most=MOST, none=True)
 
 
-def keeps_its_promises(rule: CostRule, found: RoundCosts, seen: CostContext, rng: np.random.Generator) -> str | None:
-    """What its flags say to other code."""
+def is_as_stated(rule: CostRule, found: RoundCosts, seen: CostContext, rng: np.random.Generator) -> str | None:
+    """What its traits say to other code."""
     if rule.keeps_bits and found.update_bits is not None:
         return "says keeps_bits, and gave update_bits"
     if not rule.of_settings:
@@ -277,11 +277,9 @@ class CostRule(Plugin):
 
     plugin_field: ClassVar[str] = "costs.rule"
     contract: ClassVar[Mapping[str, Out]] = {
-        "costs": Out(
-            One(RoundCosts, cycles=WORK, update_bits=WORK, download_s=SPENT, download_j=SPENT), keeps_its_promises
-        )
+        "costs": Out(One(RoundCosts, cycles=WORK, update_bits=WORK, download_s=SPENT, download_j=SPENT), is_as_stated)
     }
-    plugin_flags: ClassVar[tuple[str, ...]] = ("of_settings", "keeps_bits")
+    plugin_traits: ClassVar[tuple[str, ...]] = ("of_settings", "keeps_bits")
 
     of_settings: ClassVar[bool] = False  # the fields of a scenario say it all, so nothing of it is stored
     keeps_bits: ClassVar[bool] = False  # never gives update_bits: policies that plan with equal updates may be used

@@ -253,7 +253,7 @@ class Policy(Plugin):
     }
     tag_field: ClassVar[str] = "name"
     # Traits: what a class states of itself, so that nobody asks for its name.
-    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "fills_round", "knows_probability", "by_score", "needs")
+    plugin_traits: ClassVar[tuple[str, ...]] = ("equal_shares", "fills_round", "knows_probability", "by_score", "needs")
     # The scenario's admission decides who sends, each with an equal share of the band and the power P0/β. True of every
     # class without a `transmit` of its own.
     equal_shares: ClassVar[bool] = True

@@ -21,7 +21,7 @@ from feelstream.constants import Resolved
 from feelstream.display.quantities import Quantity
 from feelstream.errors import RunError
 from feelstream.loop.changes import Change, as_list
-from feelstream.plugins import Promise
+from feelstream.plugins import Trait
 from feelstream.run.files import SEAL, read_json, write_sealed
 from feelstream.run.resolved import resolved
 from feelstream.run.trace import facts_of
@@ -44,7 +44,7 @@ class Manifest(BaseModel):
     status: Literal["running", "complete"] = "running"
     seed: Annotated[int, Field(strict=True, ge=0)]
     scenario: dict[str, Any]
-    promises: dict[str, dict[str, Promise]] = Field(default_factory=dict)  # of its plug-ins, by group and flag
+    promises: dict[str, dict[str, Trait]] = Field(default_factory=dict)  # the traits of its plug-ins, by group and name
     resolved: Resolved  # what its settings came to
     constants: pl.DataFrame | None = Field(default=None, exclude=True, repr=False)  # constants.parquet, of a new run
     facts: tuple[str, ...]  # what is true of it, of columns.FACTS: it decides which columns the tables have
@@ -79,7 +79,7 @@ class Manifest(BaseModel):
         return cls(
             seed=seed,
             scenario=settings,
-            promises=scenario.promises(),
+            promises=scenario.traits(),
             resolved=came_to,
             constants=constants,
             facts=facts_of(scenario, more.get("deployment")),

@@ -34,13 +34,13 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
-    promised: Mapping[str, Any] | None = None,
+    pinned: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario to its end and keep the tables in memory.
 
-    changes: of V, size or budget, each from a given round on. promised: files and data that it must be made with.
+    changes: of V, size or budget, each from a given round on. pinned: files and data that it must be made with.
     """
-    simulation, manifest = prepare(scenario, seed, threads, changes, promised)
+    simulation, manifest = prepare(scenario, seed, threads, changes, pinned)
     start, rows = perf_counter(), trace.Rows(scenario.trace.level == "full", manifest.facts)
     tables = trace.joined(list(_rounds(simulation, rows, progress, callbacks)))
     return _run(simulation, manifest, tables, start)
@@ -56,7 +56,7 @@ def simulate_in(
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint_s: float | None = None,
-    promised: Mapping[str, Any] | None = None,
+    pinned: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
 
@@ -69,7 +69,7 @@ def simulate_in(
     scenario = with_numbers(scenario)
     changes = in_order(scenario, changes)
     return play_in(
-        directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes, promised),
+        directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes, pinned),
         changes=changes, progress=progress, callbacks=callbacks, checkpoint_s=checkpoint_s,
     )  # fmt: skip
 

@@ -62,14 +62,14 @@ def prepare(
     seed: int,
     threads: int | None,
     changes: Iterable[Change] = (),
-    promised: Mapping[str, Any] | None = None,
+    pinned: Mapping[str, Any] | None = None,
 ) -> tuple[Simulation, Manifest]:
     """A simulation before its first round, and what run.json is to say of it.
 
     All data files that the scenario names are read here and not again, and their digests are of what was read.
-    promised: the files and data of the plan that the run is part of, which looked at them when it began.
+    pinned: the files and data of the plan that the run is part of, which looked at them when it began.
     """
-    if promised is None:
+    if pinned is None:
         code.check(scenario)
     if scenario.devices.table:
         scenario = Scenario.of(scenario.tables())  # with the table as it is now
@@ -101,17 +101,17 @@ def prepare(
     )
     if _version_of(scenario.data.dataset) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
-    _check_promised(manifest, promised or {})
+    _check_pinned(manifest, pinned or {})
     return simulation, manifest
 
 
-def _check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
+def _check_pinned(manifest: Manifest, pinned: Mapping[str, Any]) -> None:
     """Refuse a run that would not be the one that was asked for: something changed while its plan was under way."""
-    files, data = promised.get("files", manifest.files), manifest.data
+    files, data = pinned.get("files", manifest.files), manifest.data
     # What is in the script or notebook itself stays as it is, and may have no digest that does.
     other = [name for name in {**files, **manifest.files} if files.get(name) != manifest.files.get(name)]
     changed = [name.partition(" > ")[2] or name for name in other if not name.startswith(code.MAIN)]
-    if promised.get("data", data.get("digest")) != data.get("digest"):
+    if pinned.get("data", data.get("digest")) != data.get("digest"):
         changed.append(str(data.get("name")))
     if changed:
         raise RunError(

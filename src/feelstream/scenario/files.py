@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tomlkit.items import Table
 
 from feelstream.errors import RunError, ScenarioError
-from feelstream.plugins import Plugin, Promise, near_or_all
+from feelstream.plugins import Plugin, Trait, near_or_all
 from feelstream.scenario.overrides import AnyOverride, overridden
 from feelstream.scenario.settings import Scenario
 
@@ -96,15 +96,15 @@ def from_dict(table: Mapping[str, Any], overrides: Iterable[AnyOverride] = ()) -
 
 
 def stored_scenario(
-    table: Mapping[str, Any], where: Path, promises: Mapping[str, Mapping[str, Promise]] | None = None
+    table: Mapping[str, Any], where: Path, traits: Mapping[str, Mapping[str, Trait]] | None = None
 ) -> Scenario:
     """The scenario that a stored file holds. Reading runs no code: what is not ours is kept by name and fields alone,
     as settings that can be shown, compared and stored, and only refuse to be run (`plugins.Inert`).
 
-    promises: what `Scenario.promises` said of it when it was stored.
+    traits: what `Scenario.traits` said of it when it was stored.
     """
     try:
-        return Scenario.of(table, promises or {})
+        return Scenario.of(table, traits or {})
     except ScenarioError as problem:
         raise RunError(f"{where} is damaged: {problem}") from problem
 

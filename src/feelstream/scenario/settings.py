@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
 from feelstream.model.system import System
-from feelstream.plugins import Inert, Plugin, Promise, Settings, as_table
+from feelstream.plugins import Inert, Plugin, Settings, Trait, as_table
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario.checks import check
 from feelstream.scenario.fields import explain, leaves
@@ -67,7 +67,7 @@ class Scenario(Settings):
     def of(cls, table: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Self:
         """A scenario from nested tables; every problem becomes one sentence that names the field.
 
-        stored: the promises of its plug-ins, if the tables were read from a stored run, which may name no code to
+        stored: the traits of its plug-ins, if the tables were read from a stored run, which may name no code to
         import.
         """
         try:
@@ -106,10 +106,10 @@ class Scenario(Settings):
         """Everything in this scenario that is picked by name."""
         return [leaf.value for leaf in leaves(type(self), self) if isinstance(leaf.value, Plugin)]
 
-    def promises(self) -> dict[str, dict[str, Promise]]:
-        """What its plug-ins promise, by group and flag: with this a stored run is understood without their code."""
+    def traits(self) -> dict[str, dict[str, Trait]]:
+        """The traits of its plug-ins, by group and name: with these a stored run is understood without their code."""
         found = [(leaf.kind, leaf.value) for leaf in leaves(type(self), self) if isinstance(leaf.value, Plugin)]
-        return {kind.group: part.plugin_promises() for kind, part in found if kind and part.plugin_flags}
+        return {kind.group: part.stated_traits() for kind, part in found if kind and part.plugin_traits}
 
     @property
     def autos(self) -> tuple[str, ...]:

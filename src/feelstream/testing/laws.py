@@ -33,7 +33,7 @@ def drawn(*key: int) -> np.random.Generator:
 
 
 def holds_what_came(buffer: Buffer) -> str | None:
-    """Forty rounds of arrivals and uses: what is held is what came and has not left, as the flags say."""
+    """Forty rounds of arrivals and uses: what is held is what came and has not left, as the traits say."""
     devices, arrived = range(5), [[range(0)] for _ in range(5)]  # positions by device and round, 0 first
     state, held = copied(ask(buffer, "init", 5, at=0)), [list[int]() for _ in range(5)]
     for t in range(1, 41):
@@ -84,7 +84,7 @@ def _contents(buffer: Buffer, held: list[int], there: list[int], gone: list[int]
 
 
 def plays(process: Process) -> str | None:
-    """Many devices that differ, by itself; what its flags say is part of the contract of a step, or of all steps."""
+    """Many devices that differ, by itself; what its traits say is part of the contract of a step, or of all steps."""
     if isinstance(process, Harvest):
         battery_j, charge_j = process.battery_j, process.charge_j
         if battery_j is not None and not (0 < battery_j < np.inf and 0 <= charge_j <= battery_j):
@@ -105,7 +105,7 @@ def plays(process: Process) -> str | None:
 
 
 def charges_as_it_says(rule: CostRule) -> str | None:
-    """A round of its own: a rule whose flags say that it does nothing of the kind is not asked in runs."""
+    """A round of its own: a rule whose traits say that it does nothing of the kind is not asked in runs."""
     system, rng = Scenario().known_system(3), drawn(1)
     K, labels = system.devices, rng.integers(0, 4, (system.devices, 3)).astype(np.int32)
     known = rng.uniform(2e7, 1e9, K), rng.uniform(0.3, 2.0, K), labels.sum(axis=1), labels.sum(axis=1), labels
@@ -210,10 +210,10 @@ def states_its_pieces(law: EnergyLaw) -> str | None:
     return None
 
 
-FLAGS = "it does what its flags promise to other code"
+TRAITS = "it does what its traits say to other code"
 Law = tuple[str, Callable[[Any], str | None]]  # what it means, and what gives what is wrong with a plug-in, or None
 LAWS: dict[str, dict[str, Law]] = {  # by kind and name
-    "buffer": {"flags": ("it holds what came and has not left, as its flags promise", holds_what_came)},
+    "buffer": {"traits": ("it holds what came and has not left, as its traits say", holds_what_came)},
     "energy law": {
         "own": ("what a device spends does not depend on who else is asked about", asks_each_alone),
         "most": ("most_j is exceeded at no frequency of its range", knows_its_most),
@@ -222,12 +222,12 @@ LAWS: dict[str, dict[str, Law]] = {  # by kind and name
             states_its_pieces,
         ),
     },
-    "cost": {"flags": (FLAGS, charges_as_it_says)},
+    "cost": {"traits": (TRAITS, charges_as_it_says)},
     "channel": {"mean": ("powers have mean 1: the mean gain is the device's β", plays)},
-    "mobility": {"flags": (FLAGS, plays)},
-    "availability": {"flags": (FLAGS, plays)},
-    "harvest": {"flags": ("its battery, if there is one, has a capacity, and a charge within it", plays)},
-    "faults": {"flags": (FLAGS, plays)},
+    "mobility": {"traits": (TRAITS, plays)},
+    "availability": {"traits": (TRAITS, plays)},
+    "harvest": {"traits": ("its battery, if there is one, has a capacity, and a charge within it", plays)},
+    "faults": {"traits": (TRAITS, plays)},
     "local_training": {"alone": ("what a device does depends on no other device of the round", trains_alone)},
     "server_update": {"bits": ("it says how many bits an update takes", sends_bits)},
 }

@@ -1,7 +1,7 @@
 """Buffers: which of the samples that have arrived a device still holds.
 
 Samples are known by their arrival position. All buffers but the reservoir hold an interval [lo, hi) of them.
-What a buffer promises beyond its contract are flags of its class, by which a server knows what devices hold without
+What a buffer keeps to beyond its contract are traits of its class, by which a server knows what devices hold without
 seeing it.
 """
 
@@ -55,7 +55,7 @@ class Buffer(Plugin, ABC):
         "draw": Out(Array((...,), "iu")),
         "held": Out(WHOLE),
     }
-    plugin_flags: ClassVar[tuple[str, ...]] = ("admits_all", "keeps", "empties_on_use", "holds_rounds", "most_held")
+    plugin_traits: ClassVar[tuple[str, ...]] = ("admits_all", "keeps", "empties_on_use", "holds_rounds", "most_held")
 
     admits_all: ClassVar[bool] = False  # every arrival comes in, and is held in the round of its arrival
     keeps: ClassVar[bool] = False  # what came in never leaves, except all at once by `empties_on_use`
