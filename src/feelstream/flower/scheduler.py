@@ -173,7 +173,7 @@ class Scheduler(Kept):
             stored_features=self.stored_labels.copy() if STORED_FEATURES in self.policy.needs else None,
         )
         observation = self.server.aware(observation)
-        decision = decide(self.policy, self.server.policy, observation, self.seed)
+        decision = decide(self.policy, self.server.policy_state, observation, self.seed)
         self._open = observation, decision, self.report_age
         return decision.schedule
 

@@ -1,7 +1,7 @@
 """The server's core: a round decided and settled, the same for simulated and for real devices.
 
 observation   = state.aware(observation)
-decision      = decide(policy, state.policy, observation, seed)
+decision      = decide(policy, state.policy_state, observation, seed)
 …             the scheduled devices train, and only then is the channel known
 transmission  = transmit(policy, observation, decision, gain)
 state, record = settle(policy, state, observation, decision, transmission, …)
@@ -33,7 +33,7 @@ class ServerState:
     """What the server carries from one round to the next."""
 
     queue_j: Reals  # (K,) Q_k
-    policy: State
+    policy_state: State  # what the policy carries
     reliability: Reliability | None = None  # None: nothing is learned of it
 
     @staticmethod
@@ -53,7 +53,7 @@ class ServerState:
     def snapshot(self) -> Nested:
         """For a checkpoint; `restored` gives the state back."""
         learned = {} if self.reliability is None else {"reliability": self.reliability.snapshot()}
-        return {"queue_j": self.queue_j, "policy": self.policy, **learned}
+        return {"queue_j": self.queue_j, "policy": self.policy_state, **learned}
 
     @staticmethod
     def restored(saved: Nested) -> ServerState:
@@ -143,7 +143,7 @@ def settle(
     waited = slice(None) if cut is None else ~cut
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, energy_j, system.energy_budget_j, system.signed_queues)),
-        policy=ask(policy, "update", state.policy, outcome, at=t),
+        policy_state=ask(policy, "update", state.policy_state, outcome, at=t),
         reliability=state.reliability and state.reliability.after(t, schedule[waited], delivered[waited]),
     )
     importance = decision.importance

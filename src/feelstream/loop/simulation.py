@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Simulation:
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.test = TestSet(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
-        self.remembered = ask(scenario.learning.server, "init", len(self.theta), at=0)  # by the server's update
+        self.update_state = ask(scenario.learning.server, "init", len(self.theta), at=0)
         self.round = 0
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
@@ -79,7 +80,7 @@ class Simulation:
         if self.learner is None:
             return self.theta
         server = self.scenario.learning.server
-        return ask(server, "handed_out", self.theta, self.remembered, at=self.round, d=len(self.theta))
+        return ask(server, "handed_out", self.theta, self.update_state, at=self.round, d=len(self.theta))
 
     def step(self) -> RoundRecord:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
@@ -91,7 +92,7 @@ class Simulation:
         clock.append(perf_counter())
 
         observation, reports = self._observe(t)
-        decision = decide(self.policy, self.server.policy, observation, self.seed)
+        decision = decide(self.policy, self.server.policy_state, observation, self.seed)
         schedule = decision.schedule
         clock.append(perf_counter())
 
@@ -116,9 +117,8 @@ class Simulation:
             reporting=reports,
         )
         self.senders = schedule[record.transmission.arrived]
-        if training and world.remembers:
-            world.keep(record.transmission.arrived)
         if training:
+            world.keep(record.transmission.arrived)
             self._aggregate(t, record, training.updates)
         clock.append(perf_counter())
 
@@ -155,7 +155,7 @@ class Simulation:
 
     def _observe(self, t: int) -> tuple[Observation, Reporting | None]:
         """What the server knows of this round; with the reports of the devices that answered, if the policy asks."""
-        world, stream, system, needs = self.world, self.world.stream, self.system, self.policy.needs
+        world, stream, system = self.world, self.world.stream, self.system
         rule, power_w = self.scenario.costs.rule, None
         if system.cycles_per_sample or not rule.of_settings:
             arrays = (world.f_hz, world.beta, stream.stored, stream.fresh, stream.fresh_labels)
@@ -169,35 +169,30 @@ class Simulation:
             beta=world.beta,
             stored=stream.stored.copy(),
             fresh=stream.fresh.copy(),
-            fresh_features=stream.fresh_labels,
-            used_features=stream.used_total.copy(),
+            **self._features(),
             queue_j=self.server.queue_j,
             available=world.available(system, power_w) & available(system, stream.stored),
-            stored_features=stream.stored_labels if STORED_FEATURES in needs else None,
-            oracle_gain=world.gain if ORACLE_GAIN in needs else None,
+            oracle_gain=world.gain if ORACLE_GAIN in self.policy.needs else None,
         )
         observation = self.server.aware(observation)
         if system.reports is None:
             return observation, None
-        told, answered = self._ask_devices(system.reports, self._as_told(observation))
-        return self._as_told(told), answered
+        return self._ask_devices(system.reports, observation)
 
-    def _as_told(self, observation: Observation) -> Observation:
-        """With the vectors that devices have reported so far, where these are not known for nothing."""
-        told = self.world.told
+    def _features(self) -> dict[str, Any]:
+        """L(B_k), L(X) and L(S_k) as the server knows them: label counts, or what devices have reported so far."""
+        told, stream = self.world.told, self.world.stream
         if told is None:
-            return observation
-        return replace(
-            observation,
-            fresh_features=told.fresh,
-            used_features=told.used.sum(axis=0),
-            stored_features=None if observation.stored_features is None else told.stored,
-        )
+            fresh, used, stored = stream.fresh_labels, stream.used_total.copy(), stream.stored_labels
+        else:
+            fresh, used, stored = told.fresh, told.used.sum(axis=0), told.stored
+        known = {"fresh_features": fresh, "used_features": used}
+        return known | {"stored_features": stored} if STORED_FEATURES in self.policy.needs else known
 
     def _ask_devices(self, slot: Slot, observation: Observation) -> tuple[Observation, Reporting]:
         """The same with the reports of the devices that answered, and what these cost."""
         t, system, world = observation.round, observation.system, self.world
-        known = self.server.policy, observation, generator(self.seed, Purpose.REPORTS, t)
+        known = self.server.policy_state, observation, generator(self.seed, Purpose.REPORTS, t)
         asked = np.zeros(world.devices, bool)
         if self.policy.probes:
             asked = ask(self.policy, "asks", *known, at=t, K=world.devices)
@@ -207,7 +202,7 @@ class Simulation:
         found = reporting(slot, system, observation.f_hz, observation.beta, world.gain, asked)
         world.tell(t, found.answered, self.learner, self.theta)
         reports = world.reports(t, sorted(self.policy.probes), found.answered, self.learner, self.theta)
-        return replace(observation, reports=reports), found
+        return replace(observation, reports=reports, **self._features()), found
 
     def _spend(self, energy_j: Reals) -> dict[str, NDArray]:
         """Columns of the batteries; PluginError where the policy let a device spend more than it had."""
@@ -245,11 +240,12 @@ class Simulation:
         )
         updates = updates if counts.all() else updates[counts]
         with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
-            known = self.theta, updates, context, self.remembered, generator(self.seed, Purpose.SERVER_UPDATE, t)
-            theta, remembered = ask(server, "step", *known, at=t, d=len(self.theta))
+            known = self.theta, updates, context, self.update_state, generator(self.seed, Purpose.SERVER_UPDATE, t)
+            theta, update_state = ask(server, "step", *known, at=t, d=len(self.theta))
         if not np.isfinite(theta).all():
-            raise self._diverged(t)
-        self.theta, self.remembered = theta, remembered
+            local = self.scenario.learning.local
+            raise EngineError(server.diverged(t) or local.diverged(t))
+        self.theta, self.update_state = theta, update_state
 
     def _evaluate(self, t: int, theta: Theta | None) -> Measured:
         """What the evaluators say of the model after the round."""
@@ -269,17 +265,13 @@ class Simulation:
         )
         return self.evaluators.measure(context)
 
-    def _diverged(self, t: int) -> EngineError:
-        learning = self.scenario.learning
-        return EngineError(learning.server.diverged(t) or learning.local.diverged(t))
-
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on exactly here."""
         return {
             "round": np.array(self.round),
             "senders": self.senders,
             "theta": self.theta,
-            "update": self.remembered,
+            "update": self.update_state,
             "server": self.server.snapshot(),
             "world": self.world.snapshot(),
             "evaluators": self.evaluators.snapshot(),
@@ -287,7 +279,7 @@ class Simulation:
 
     def restore(self, state: Nested) -> None:
         self.round, self.senders, self.theta = int(state["round"]), state["senders"], state["theta"]
-        self.remembered = freeze(state["update"])
+        self.update_state = freeze(state["update"])
         self.server = ServerState.restored(state["server"])
         self.world.restore(state["world"])
         self.evaluators.restore(state["evaluators"])

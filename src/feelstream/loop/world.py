@@ -64,7 +64,7 @@ class World:
     ) -> None:
         """vectors: of the training samples, where devices report feature vectors."""
         self.scenario, self.seed, self.devices = scenario, seed, scenario.system.devices
-        population, around, data, system = scenario.population, scenario.world, scenario.data, scenario.system
+        population, settings, data, system = scenario.population, scenario.world, scenario.data, scenario.system
         self.stream = Stream(
             ArrivalContext(
                 labels, classes, self.devices, system.rounds, system.round_s, seed, data.partition,
@@ -93,22 +93,21 @@ class World:
             population.gain_high_db,
         )
         self._states: dict[str, State] = {
-            name: ask(getattr(around, name), "init", self._context, generator(seed, purpose), at=0, K=self.devices)
+            name: ask(getattr(settings, name), "init", self._context, generator(seed, purpose), at=0, K=self.devices)
             for name, purpose in PROCESSES.items()
         }
-        # What cannot happen by its own promise is not asked every round.
+        # What cannot happen, as its traits say, is not asked every round.
         never = {
-            "availability": around.availability.always_there,
-            "faults": around.faults.never_fails,
-            "harvest": around.harvest.battery_j is None,
+            "availability": settings.availability.always_there,
+            "faults": settings.faults.never_fails,
+            "harvest": settings.harvest.battery_j is None,
         }
         self._stepped = [name for name in PROCESSES if not never.get(name)]
         self._values: dict[str, NDArray] = {"availability": np.ones(self.devices, bool)}
-        harvest = around.harvest
+        harvest = settings.harvest
         self.battery_j = None if harvest.battery_j is None else np.full(self.devices, harvest.charge_j)
-        self.remembers = scenario.learning.local.remembers
-        self._kept: Nested = {}  # by the devices, of their local training
-        self._trained: tuple[Cohort, Nested, Flags] | None = None  # who trained in this round, until `keep`
+        self._local_state: Nested = {}  # what devices keep of their local training
+        self._trained: tuple[Cohort, Nested, Flags] | None = None  # what `keep` needs, where they keep anything
 
     def use(self, senders: Ids) -> None:
         """The updates of these devices arrived in the last round: what they held counts as used from now on."""
@@ -119,13 +118,13 @@ class World:
     def advance(self, t: int) -> None:
         """Let this round begin: samples arrive, devices move, frequencies and channels change."""
         self.stream.advance(t)
-        around, values = self.scenario.world, self._values
-        if around.channel.needs_links:
-            links = ask(around.mobility, "links", self._states["mobility"], at=t)
+        settings, values = self.scenario.world, self._values
+        if settings.channel.needs_links:
+            links = ask(settings.mobility, "links", self._states["mobility"], at=t)
             self._context = replace(self._context, links=links)
         for name in self._stepped:
             known = t, self._states[name], self._context, generator(self.seed, PROCESSES[name], t)
-            values[name], self._states[name] = ask(getattr(around, name), "step", *known, at=t, K=self.devices)
+            values[name], self._states[name] = ask(getattr(settings, name), "step", *known, at=t, K=self.devices)
         self.f_hz, self.beta = values["frequency"], values["mobility"]
         self.gain = self.beta if self.scenario.radio.fading == "none" else self.beta * values["channel"]
         if "faults" in values:
@@ -173,7 +172,7 @@ class World:
         return {
             "stream": self.stream.snapshot(),
             "processes": dict(self._states),
-            "local": self._kept,
+            "local": self._local_state,
             **battery,
             **told,
         }
@@ -181,7 +180,7 @@ class World:
     def restore(self, saved: Nested) -> None:
         self.stream.restore(saved["stream"])
         self._states = {name: freeze(saved["processes"][name]) for name in PROCESSES}
-        self._kept, self._trained = freeze(saved["local"]), None
+        self._local_state, self._trained = freeze(saved["local"]), None
         if self.battery_j is not None:
             self.battery_j = saved["battery_j"]
         if self.told is not None:
@@ -197,8 +196,8 @@ class World:
             return _untrained(len(devices), len(theta), local.shape or (1, 1))
         cohort = self.cohort(t, devices[holds])
         sizes = {"n": len(cohort.ids), "d": len(theta)}
-        trained, after = ask(local, "train", learner, theta, cohort, self._kept, at=t, **sizes)
-        if self.remembers:
+        trained, after = ask(local, "train", learner, theta, cohort, self._local_state, at=t, **sizes)
+        if local.remembers:
             self._trained = cohort, after, holds
         if holds.all():  # the usual case: no copy, since a round needs memory for updates more than for anything else
             return Training(*(np.ascontiguousarray(part, np.float32) for part in (trained.updates, trained.losses)))
@@ -211,7 +210,7 @@ class World:
         if self._trained is not None:
             (cohort, after, holds), self._trained = self._trained, None
             local = self.scenario.learning.local
-            self._kept = ask(local, "update", self._kept, after, cohort, sent[holds], at=cohort.round)
+            self._local_state = ask(local, "update", self._local_state, after, cohort, sent[holds], at=cohort.round)
 
     def reports(
         self, t: int, names: Iterable[str], answered: Flags, learner: Learner | None, theta: Theta
@@ -223,7 +222,7 @@ class World:
             theta=theta,
             local=self.scenario.learning.local,
             cohort=self.cohort(t, ids),
-            kept=self._kept,
+            kept=self._local_state,
             most=self.scenario.reports.samples,
             gain=self.gain[ids],
         )

@@ -36,7 +36,7 @@ def resolved(
     classes: of labels, where they are known. deployment: what run.json says of it, where the run is one. reference: the
     mix of features that balance is measured against, if it is not even.
     """
-    system, around, data = scenario.known_system(classes or 1), scenario.world, scenario.data
+    system, world, data = scenario.known_system(classes or 1), scenario.world, scenario.data
     columns = _constants(scenario, system)
     alike = {name: float(values[0]) for name, values in columns.items() if _alike(values)}
     differing = {name: values for name, values in columns.items() if name not in alike}
@@ -65,10 +65,10 @@ def resolved(
         features=_features(scenario, classes, reference),
         world=_part(
             constants.World,
-            around.harvest,
-            comes_and_goes=not around.availability.always_there,
-            moves=not around.mobility.fixed,
-            fails=not around.faults.never_fails,
+            world.harvest,
+            comes_and_goes=not world.availability.always_there,
+            moves=not world.mobility.fixed,
+            fails=not world.faults.never_fails,
         ),
         policy=_policy(scenario),
         learning=_part(constants.Learning, scenario.learning, learns=scenario.learning.engine != "none"),

@@ -127,7 +127,7 @@ class LiveLane(Lane):
             self._ahead = self._player.snapshot(), self._played()
 
     def _played(self) -> RoundView:
-        state = self._player.server.policy  # as the round begins
+        state = self._player.server.policy_state  # as the round begins
         return of_record(self._player.step(), self._player.policy, state, self.seed, self._manifest.facts)
 
     def step(self) -> None:
