@@ -87,7 +87,7 @@ def _text(problem: BaseException) -> str:
         return ""
 
 
-def explain(problem: BaseException, *not_here: str) -> str:
+def sentence_and_place(problem: BaseException, *not_here: str) -> str:
     """One sentence; for an error that is not ours, with the place where it came up (never in files named so)."""
     if isinstance(problem, FeelstreamError | SyntaxError):  # a SyntaxError names its own place
         return sentence(problem)

@@ -43,7 +43,7 @@ from pydantic_core.core_schema import (
 )
 
 from feelstream import code
-from feelstream.errors import ScenarioError, explain
+from feelstream.errors import ScenarioError, sentence_and_place
 
 LEAST, MOST = 1e-100, 1e100
 
@@ -257,7 +257,7 @@ def _guarded(reference: str, load: Callable[[], Any]) -> Any:
 
 def in_a_sentence(problem: BaseException) -> str:
     """What went wrong in someone's own module, and in which line of which file if that is known."""
-    return explain(problem, __file__, code.__file__, "importlib")
+    return sentence_and_place(problem, __file__, code.__file__, "importlib")
 
 
 class Kind(NamesCode, Generic[T]):

@@ -26,6 +26,7 @@ from feelstream.plugins import Count, Kind, NonNegative, Plugin
 
 UNITS = 1024
 BLOCK = 4096  # samples that are turned into vectors at a time
+LogProbabilities = Callable[[Ids], NDArray[Any]]  # (n, classes) of samples, by the present model
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +36,12 @@ class Samples(Frozen):
     Attributes:
         ids: (n,) their numbers in the training set.
         dataset: The data set.
-        predict: (n, classes) log probabilities of samples by the present model; None where φ must not depend on it.
+        predict: Of samples, by the present model; None where φ must not depend on it.
     """
 
     ids: Ids
     dataset: Dataset = field(repr=False)
-    predict: Callable[[Ids], NDArray[Any]] | None = field(default=None, repr=False)
+    predict: LogProbabilities | None = field(default=None, repr=False)
 
     @property
     def labels(self) -> Ints:
@@ -199,7 +200,7 @@ class Vectors:
         self.state = ask(kind, "fit", dataset, rng, at=0)
         self.reference = ask(kind, "reference", self.state, at=0, m=self.size)
 
-    def of(self, ids: Ids, predict: Callable[[Ids], NDArray[Any]] | None = None, at: int = 0) -> NDArray[np.int32]:
+    def of(self, ids: Ids, predict: LogProbabilities | None = None, at: int = 0) -> NDArray[np.int32]:
         """(n, m) φ of these samples, in units of most/UNITS."""
         found = np.empty((len(ids), self.size), np.int32)
         for start in range(0, len(ids), BLOCK):

@@ -15,7 +15,7 @@ from typing import Any
 
 from feelstream import code, learning
 from feelstream.columns import FORMAT
-from feelstream.errors import explain
+from feelstream.errors import sentence_and_place
 from feelstream.run import dataset_of
 from feelstream.scenario import Scenario, model_cost
 from feelstream.scenario.files import from_dict
@@ -60,7 +60,7 @@ def identify(scenario: dict[str, Any]) -> Identity:
     except KeyboardInterrupt:  # this may be the runner's own process
         raise
     except BaseException as problem:
-        return Identity(explain(problem))
+        return Identity(sentence_and_place(problem))
 
 
 def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from feelstream import code
 from feelstream.columns import FORMAT
-from feelstream.errors import RunError, ScenarioError, explain, sentence
+from feelstream.errors import RunError, ScenarioError, sentence, sentence_and_place
 from feelstream.experiment import identity, store
 from feelstream.experiment.identity import Identity, canonical, run_names
 from feelstream.experiment.plan import Arm, Job, Plan, in_order, is_short
@@ -142,7 +142,7 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
             if found.cost is not None:
                 arm = replace(arm, scenario=model_cost.with_numbers(arm.scenario, found.cost))
         except ScenarioError as problem:
-            found = Identity(explain(problem))
+            found = Identity(sentence_and_place(problem))
         arms.append(arm)
         if found.known is None:
             problems[arm.label] = found.problem
@@ -150,7 +150,7 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
         if (found.known["feelstream"], found.known["format"]) != (__version__, FORMAT):
             theirs = found.known["feelstream"]
             raise RunError(f"the workers have feelstream {theirs} and this is {__version__}; install the same there")
-        model_cost.tell_contradictions(arm.scenario, found.parameters)
+        model_cost.warn(arm.scenario, found.parameters)
         known[arm.label] = found.known
     return replace(plan, arms=tuple(arms)), known, problems
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from feelstream.errors import BusyError, explain, is_disk_full
+from feelstream.errors import BusyError, is_disk_full, sentence_and_place
 from feelstream.experiment.plan import is_short
 from feelstream.run import simulate, simulate_in
 from feelstream.run.files import appear_whole
@@ -39,7 +39,7 @@ class Answer:
 
     @classmethod
     def of(cls, problem: BaseException) -> Answer:
-        return cls(explain(problem), is_disk_full(problem))
+        return cls(sentence_and_place(problem), is_disk_full(problem))
 
 
 def start(lifeline: Connection) -> None:

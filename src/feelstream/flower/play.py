@@ -30,7 +30,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from feelstream.arrays import Nested, flatten, unflatten
-from feelstream.errors import BusyError, RunError, explain
+from feelstream.errors import BusyError, RunError, sentence_and_place
 from feelstream.evaluation import Measured
 from feelstream.flower.exchange import exchange
 from feelstream.flower.inner import Inner
@@ -235,7 +235,7 @@ class Tolerant(Callback):
         try:
             told(what)
         except Exception as problem:
-            log.error("the callback %s failed: %s", type(self._callback).__name__, explain(problem))
+            log.error("the callback %s failed: %s", type(self._callback).__name__, sentence_and_place(problem))
 
 
 def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:

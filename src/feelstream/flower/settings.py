@@ -17,7 +17,7 @@ from pydantic import Field, SkipValidation, ValidationError
 from feelstream.columns import MEASURED
 from feelstream.errors import FeelstreamError
 from feelstream.plugins import Count, NonNegative, Positive, Settings, near_or_all
-from feelstream.scenario.fields import explain
+from feelstream.scenario.fields import first_problem
 from feelstream.scenario.sections import Share
 
 Names = Sequence[str] | Mapping[str, int | Mapping[str, float]] | Path | str | None
@@ -133,7 +133,7 @@ class Options(Settings):
         try:
             return cls.model_validate(table)
         except ValidationError as problem:
-            raise FeelstreamError(explain(problem, model=cls)) from problem
+            raise FeelstreamError(first_problem(problem, model=cls)) from problem
 
 
 GROUP_OF = {

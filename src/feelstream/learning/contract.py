@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.data.datasets import Dataset
-from feelstream.data.datasets.dataset import Features
+from feelstream.data.datasets.dataset import Images
 from feelstream.errors import EngineError
 from feelstream.evaluation.contract import Part, Predictions
 
@@ -139,7 +139,7 @@ class Learner(ABC):
 
     def __init__(self, data: Dataset) -> None:
         """An input is (x/255 − mean) / std where x is uint8, (x − mean) / std where it is float32, and x of tokens."""
-        self.images: dict[Part, Features] = {"train": data.train_images, "test": data.test_images}
+        self.images: dict[Part, Images] = {"train": data.train_images, "test": data.test_images}
         labels: dict[Part, NDArray] = {"train": data.train_labels, "test": data.test_labels}
         self.labels = {part: np.ascontiguousarray(own, np.int32) for part, own in labels.items()}
 

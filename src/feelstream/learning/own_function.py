@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Flags, Ids, Nested
-from feelstream.errors import EngineError, FeelstreamError, ScenarioError, explain
+from feelstream.errors import EngineError, FeelstreamError, ScenarioError, sentence_and_place
 from feelstream.guard import STATE
 from feelstream.learning.contract import ABSENT, Learner, Training
 from feelstream.learning.local import Cohort, MiniBatches
@@ -86,7 +86,7 @@ class OwnFunction(MiniBatches):
         except (FeelstreamError, KeyboardInterrupt):
             raise
         except BaseException as problem:
-            what = explain(problem, "site-packages", "dist-packages")
+            what = sentence_and_place(problem, "site-packages", "dist-packages")
             raise EngineError(f"learning.local.kind: '{self.plugin_name()}' failed {when}: {what}") from problem
         if kept is None:
             return {}

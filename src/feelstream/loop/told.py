@@ -10,18 +10,13 @@ Otherwise a device reports L(S_k) and L(B_k), with new noise in every report.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Ints, Nested, Reals, read_only
-from feelstream.data.features import UNITS, Vectors
+from feelstream.data.features import UNITS, LogProbabilities, Vectors
 from feelstream.data.streaming.stream import Stream
 
 MOST = 2**31 - 1  # that one number can be told as, and stored: noise of a tiny ε is larger
-Predict = Callable[[Ids], NDArray[Any]]  # log probabilities of samples
 
 
 class Told:
@@ -49,7 +44,7 @@ class Told:
     def due(self, round: int) -> bool:
         return (round - 1) % self._every == 0
 
-    def tell(self, ids: Ids, stream: Stream, predict: Predict | None, rng: np.random.Generator) -> None:
+    def tell(self, ids: Ids, stream: Stream, predict: LogProbabilities | None, rng: np.random.Generator) -> None:
         """These devices report what they hold. rng: of the noise, for all K devices whoever reports."""
         if stream.stored_features is None or stream.fresh_features is None:
             stored, fresh = self._by_model(ids, stream, predict)
@@ -90,7 +85,7 @@ class Told:
             now["fresh"][ids] = 0
         self._show()
 
-    def _by_model(self, ids: Ids, stream: Stream, predict: Predict | None) -> tuple[Ints, Ints]:
+    def _by_model(self, ids: Ids, stream: Stream, predict: LogProbabilities | None) -> tuple[Ints, Ints]:
         """What the model of this round makes of all samples that they hold; of each sample once."""
         held = [stream.samples(int(k)) for k in ids]
         numbers, place = np.unique(np.concatenate([np.empty(0, np.int64), *held]), return_inverse=True)

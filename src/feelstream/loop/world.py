@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
-from feelstream.data.datasets.dataset import Recording
+from feelstream.data.datasets.dataset import Labels, Recording
 from feelstream.data.features import Vectors
 from feelstream.data.streaming.arrivals import ArrivalContext
 from feelstream.data.streaming.stream import Stream
@@ -57,7 +57,7 @@ class World:
         self,
         scenario: Scenario,
         seed: int,
-        labels: NDArray[np.uint8],
+        labels: Labels,
         classes: int,
         recording: Recording | None = None,
         vectors: Vectors | None = None,

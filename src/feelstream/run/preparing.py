@@ -83,7 +83,7 @@ def prepare(
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     if parent_process() is None:  # of many runs, the process that started them has reported it
-        model_cost.tell_contradictions(scenario, learner.parameters if learner else None)
+        model_cost.warn(scenario, learner.parameters if learner else None)
     simulation = Simulation(scenario, seed, dataset, learner, changes)
     manifest = Manifest.begin(
         scenario,

@@ -30,14 +30,8 @@ WEIGHS_BY_QUEUES = "which needs weights of at least 0"
 ASKS_REPORTS = "where devices report: what they receive for that is not charged"
 
 
-def check(scenario: Scenario) -> None:
-    """ScenarioError where the fields cannot be together."""
-    for problem in problems(scenario):
-        raise ScenarioError(problem)
-
-
 def problems(scenario: Scenario) -> Iterator[str]:
-    """What is wrong, a sentence each."""
+    """What fields cannot say together, a sentence each."""
     devices, size = scenario.system.devices, scenario.policy.size
     if size > devices:
         yield f"policy.size: must be at most system.devices = {devices}, not {size}"

@@ -99,7 +99,7 @@ def kinds() -> dict[Path, Kind[Any]]:
     return {leaf.path: kind for leaf in leaves(scenario_class()) if (kind := leaf.kind)}
 
 
-def explain(
+def first_problem(
     problem: ValidationError,
     prefix: str = "",
     model: type[BaseModel] | None = None,
@@ -116,7 +116,7 @@ def explain(
     field = prefix + _field(error)
     inner = error.get("ctx", {}).get("error")
     if isinstance(inner, ValidationError):
-        return explain(inner, f"{field}.", model, meant)
+        return first_problem(inner, f"{field}.", model, meant)
     if error["type"] == "extra_forbidden":
         other = meant(field) if meant else ""
         instead = f"; did you mean '{other}'?" if other else _siblings(field, model)

@@ -141,8 +141,10 @@ def contradiction(scenario: Scenario, parameters: int) -> str | None:
     )
 
 
-def tell_contradictions(scenario: Scenario, parameters: int | None) -> None:
-    """Warn of what contradicts the model, of so many parameters where there is one, once in a process."""
+def warn(scenario: Scenario, parameters: int | None) -> None:
+    """Warn of bits and cycles that contradict the model, of so many parameters where there is one, and of a channel
+    whose mean is not 1; once in a process.
+    """
     if parameters is not None and (found := contradiction(scenario, parameters)):
         _warn_once(found)
     channel = scenario.world.channel

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LOCAL_FIELDS, with_local
 from feelstream.plugins import Kind, Plugin, Settings, as_table, did_you_mean
-from feelstream.scenario.fields import explain, kinds, leaf_at, leaves, scenario_class
+from feelstream.scenario.fields import first_problem, kinds, leaf_at, leaves, scenario_class
 
 Tables = Mapping[str, Any]  # a scenario as nested tables, with plug-ins as tables or objects
 ASIDE = ("reports",)  # sections whose fields say what those of others say of training: cycles, samples
@@ -154,7 +154,7 @@ def plugin_object(kind: Kind[Any], value: Any, field: str) -> Any:
     try:
         return value() if isinstance(value, type) else value
     except ValidationError as missing:
-        raise ScenarioError(explain(missing, f"{field}.")) from missing
+        raise ScenarioError(first_problem(missing, f"{field}.")) from missing
 
 
 def placed(overrides: Iterable[AnyOverride], tables: Tables) -> list[Override]:

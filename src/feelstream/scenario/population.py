@@ -22,7 +22,7 @@ from feelstream.model import physics
 from feelstream.model.energy import Core
 from feelstream.model.system import System
 from feelstream.plugins import LEAST, MOST, near_or_all
-from feelstream.scenario.fields import explain
+from feelstream.scenario.fields import first_problem
 from feelstream.scenario.sections import DeviceClass
 from feelstream.tables import TableFile, Wanted
 
@@ -134,7 +134,7 @@ def _read(path: Path, changed_ns: int, field: str) -> Core:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ScenarioError(f"{field}: {path} is not a TOML file: {problem}") from problem
     except ValidationError as problem:
-        raise ScenarioError(f"{field}: in {path}, {explain(problem, model=Core)}") from problem
+        raise ScenarioError(f"{field}: in {path}, {first_problem(problem, model=Core)}") from problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from feelstream.learning.settings import LearningSettings
 from feelstream.model.system import System
 from feelstream.plugins import Inert, Plugin, Settings, Trait, as_table
 from feelstream.policies import POLICIES, Policy
-from feelstream.scenario.checks import check
-from feelstream.scenario.fields import explain, leaves
+from feelstream.scenario.checks import problems
+from feelstream.scenario.fields import first_problem, leaves
 from feelstream.scenario.overrides import AnyOverride, Override, meant, overridden
 from feelstream.scenario.population import Population, Profiles, population_of, system_of
 from feelstream.scenario.sections import (
@@ -60,7 +60,8 @@ class Scenario(Settings):
     def _possible(self) -> Self:
         """What no single field can tell: the schedule fits the devices and the update fits the round."""
         if not any(isinstance(part, Inert) for part in self.plugins()):  # those were checked before the run was made
-            check(self)
+            for problem in problems(self):
+                raise ScenarioError(problem)
         return self
 
     @classmethod
@@ -75,7 +76,7 @@ class Scenario(Settings):
         except ValidationError as problem:
             # Of a stored scenario nothing is looked up: it may name code.
             other = partial(meant, tables=table) if stored is None else None
-            raise ScenarioError(explain(problem, model=cls, meant=other)) from problem
+            raise ScenarioError(first_problem(problem, model=cls, meant=other)) from problem
 
     def with_(self, **changes: Any) -> Self:
         """This scenario with some fields changed, checked like any other.

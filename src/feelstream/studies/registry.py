@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from feelstream.errors import ScenarioError, explain
+from feelstream.errors import ScenarioError, sentence_and_place
 from feelstream.studies.contract import Command, Study
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def installed() -> list[Study]:
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # whatever a module of theirs raises, SystemExit too
-            why = explain(problem, __file__, "importlib")
+            why = sentence_and_place(problem, __file__, "importlib")
             log.warning("the study %s is left out: '%s' cannot be imported: %s", point.name, point.value, why)
             continue
         if isinstance(study, Study):

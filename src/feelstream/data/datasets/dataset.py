@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from feelstream.arrays import Frozen, read_only
 
 Pixels = NDArray[np.uint8 | np.float32]
-Features = Pixels | NDArray[np.int64]  # or tokens
+Images = Pixels | NDArray[np.int64]  # or tokens
 Normalise = Literal["auto", "none"]
 Labels = NDArray[Any]  # uint8, or uint16 beyond 256 classes
-Source = Features | Callable[[], Features]  # the features, or how to make them
+Source = Images | Callable[[], Images]  # as they are, or how to make them
 Arrays = dict[str, NDArray[Any]]  # by the keys of an .npz file
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("owner_train", "time_train", "round_test")
@@ -57,12 +57,12 @@ class Dataset(Frozen):
     test_rounds: NDArray[np.int64] | None = field(default=None, repr=False)  # (M,) see npz.py; None: one test set
 
     @cached_property
-    def train_images(self) -> Features:
+    def train_images(self) -> Images:
         """(N, C, H, W): uint8 from 0 to 255, float32 that is standardised already, or int64 tokens (N, L, 1, 1)."""
         return read_only(self.train_source() if callable(self.train_source) else self.train_source)
 
     @cached_property
-    def test_images(self) -> Features:
+    def test_images(self) -> Images:
         """(M, C, H, W), as `train_images`."""
         return read_only(self.test_source() if callable(self.test_source) else self.test_source)
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Frozen, Ints, Reals
-from feelstream.data.datasets.dataset import Recording
+from feelstream.data.datasets.dataset import Labels, Recording
 from feelstream.data.streaming.order import Order, Shards, arrange
-from feelstream.data.streaming.partition import Labels, Owner, Partition
+from feelstream.data.streaming.partition import Owner, Partition
 from feelstream.errors import ScenarioError
 from feelstream.guard import Array, One, Out, Pair, ask, shown
 from feelstream.plugins import Fraction, Plugin

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ints, read_only
-from feelstream.data.streaming.partition import Labels, Owner
+from feelstream.data.datasets.dataset import Labels
+from feelstream.data.streaming.partition import Owner
 
 Order = Literal["label", "label_from_any", "label_ascending", "label_random", "shuffled", "markov"]
 

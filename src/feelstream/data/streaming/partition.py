@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from feelstream.arrays import Ints
-from feelstream.data.datasets.dataset import Recording
+from feelstream.data.datasets.dataset import Labels, Recording
 from feelstream.errors import ScenarioError
 from feelstream.guard import Array, Out
 from feelstream.plugins import Count, Kind, Plugin
 
 Owner = NDArray[np.int32]
-Labels = NDArray[np.uint8]
 
 
 def are_devices(partition: Any, owner: Owner, recording: Any, labels: Labels, devices: int, *more: Any) -> str | None:
