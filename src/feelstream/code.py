@@ -52,8 +52,8 @@ def read(path: Path) -> tuple[bytes, str]:
     return content, digest
 
 
-def digest_of(path: Path) -> str:
-    """SHA-256 of what was taken of a file, or, if nothing was, of what is there."""
+def taken_digest(path: Path) -> str:
+    """SHA-256 of a file as it was read in the making of this run, or as it is now if it was not read."""
     taken = _taken.get()
     known = taken.get(path.resolve()) if taken is not None else None
     return known or read(path)[1]
@@ -103,7 +103,7 @@ def texts(value: Any) -> Iterator[str]:
 
 def named_files(scenario: Any) -> dict[str, str]:
     """SHA-256 by name of all code and data files that a scenario names; `NAME > FILE` is what the code imports."""
-    digests = {text: digest_of(Path(text)) for text in texts(scenario.as_dict()) if ":" not in text and isfile(text)}
+    digests = {text: taken_digest(Path(text)) for text in texts(scenario.as_dict()) if ":" not in text and isfile(text)}
     for name, path in _code(scenario):
         digests[name], files = _known(path)
         for file in sorted(files.keys() - {path}):

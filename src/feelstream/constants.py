@@ -110,7 +110,7 @@ class Data(Part):
 
 
 class Features(Part):
-    """What devices report of their data, where that is not known for nothing."""
+    """What devices report of their data, where the server does not have label counts at no cost."""
 
     size: Whole | None  # m, where the classes are known
     reference: tuple[Above0, ...] | None  # q, the mix that balance is measured against; None: even

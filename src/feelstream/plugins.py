@@ -168,7 +168,7 @@ class NamesCode:
         return name
 
     def instance(self, name: str) -> Any:
-        """The object of that name that is asked; ScenarioError where any other name stands for nothing."""
+        """The object that a name stands for; ScenarioError where it stands for none."""
 
 
 def refusal(name: str) -> ScenarioError:
@@ -180,7 +180,7 @@ def refusal(name: str) -> ScenarioError:
 
 
 def _inert(kind: Kind[Any], name: str, fields: dict[str, Any], traits: Any) -> Plugin:
-    """Settings of a stored run that are not ours, with their traits as far as these were stored and can be meant."""
+    """Settings of a stored run that are not ours, with their traits, as far as such were stored."""
     base = kind.base
     stored = traits.get(kind.group) if isinstance(traits, Mapping) else None
     known = stored if isinstance(stored, Mapping) else {}

@@ -99,7 +99,7 @@ class Features(Plugin, ABC):
 
     @property
     def reported(self) -> bool:
-        """Whether devices report vectors, at a cost; else the server has label counts for nothing (the paper)."""
+        """Whether devices report vectors, at a cost; else the server has label counts at no cost (the paper)."""
         return True
 
     def size(self, classes: int) -> int:

@@ -1,6 +1,6 @@
 """Evaluators: what is measured of the model after a round, beside what the round itself cost.
 
-An evaluator is handed the model's word on samples, the test set of the round and what each device holds, and gives
+An evaluator is handed the model's predictions, the test set of the round and what each device holds, and gives
 named numbers, which become columns of rounds.parquet, and named arrays, which become rows of evaluations.parquet.
 """
 
@@ -59,7 +59,7 @@ class TestSet(Frozen):
         first: int64 (M,), from which round on a sample counts; None: all do in every round.
     """
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # keeps pytest from collecting it
 
     labels: NDArray[Any]
     source: Callable[[], NDArray[Any]] = field(repr=False)

@@ -115,7 +115,7 @@ EvaluatorNames = Annotated[
 
 @dataclass(frozen=True)
 class Measured:
-    """What the evaluators of a run made of one round: numbers by column, None where there is none; and arrays."""
+    """What the evaluators of a run measured after a round: numbers by column, None where there is none; and arrays."""
 
     numbers: Mapping[str, float | None] = field(default_factory=dict)
     arrays: tuple[tuple[str, str, NDArray[np.float64]], ...] = ()  # evaluator, name, values (n,)
@@ -132,7 +132,7 @@ class Evaluators:
         self._states: dict[str, State] = {}
         for name, each in self._all.items():
             self._states[name] = ask(each, "init", devices, classes, at=0)
-        # Column → evaluator; "" where it is of none.
+        # Column → evaluator; "" for a column of every run.
         self._owner = {name: column.when.removeprefix("evaluates_") for name, column in ROUND_COLUMNS.items()}
         self._owner |= {"accuracy": "test", "loss": "test"}
         for name, each in self._all.items():

@@ -27,7 +27,7 @@ from feelstream.flower.kept import Kept
 from feelstream.flower.settings import Measuring
 from feelstream.flower.wire import Bounds, DeviceReport
 from feelstream.guard import broken
-from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
+from feelstream.loop.round import RoundRecord, ServerState, decide, eligible, settle, transmit
 from feelstream.model.transmission import Transmission
 from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Decision, Observation
 from feelstream.scenario import Scenario
@@ -145,7 +145,7 @@ class Scheduler(Kept):
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
-        able = available(self.system, self.stored) & connected & ~self.unknown & ~self._excluded
+        able = eligible(self.system, self.stored) & connected & ~self.unknown & ~self._excluded
         reliability, system = self.server.reliability, self.system
         if self.passes and self.used_labels.any() and (self.stored_labels == self.first_labels).all():
             in_time = able & (system.cycles / self.f_hz < system.round_s)  # the others never get a turn

@@ -2,7 +2,7 @@
 
     values = probe.measure(asked)           (n, …), a row for each of the n devices that answer
 
-A function of one's own is asked device by device, with the model's word on samples and the numbers of those samples.
+A user's own function is asked device by device, with the model's predictions and the numbers of the device's samples.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class RoundRecord:
     e_report_j: Reals | None = None  # (K,) of reports, where the policy asked for them
 
 
-def available(system: System, stored: Ints) -> Flags:
-    """(K,) who may be scheduled: everyone, as in the paper, or those that hold data (data.eligible)."""
+def eligible(system: System, stored: Ints) -> Flags:
+    """(K,) who may be scheduled, by data.eligible: everyone, as in the paper, or those that hold data."""
     return stored >= 1 if system.eligible == "with_data" else np.ones(system.devices, bool)
 
 

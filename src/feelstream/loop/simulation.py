@@ -24,7 +24,7 @@ from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Learner
 from feelstream.learning.server import UpdateContext
 from feelstream.loop.changes import Change, scenario_in
-from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
+from feelstream.loop.round import RoundRecord, ServerState, decide, eligible, settle, transmit
 from feelstream.loop.world import Theta, World
 from feelstream.model.reporting import Reporting, reporting
 from feelstream.model.system import CostContext, System, system_of_round
@@ -144,7 +144,7 @@ class Simulation:
     def _take_up_changes(self, t: int) -> None:
         """From this round on, take policy and budgets from the scenario as it stands; world and learning stay.
 
-        Before the first round there is nothing that a policy could go on from: it starts as if it had always been so.
+        In the first round the policy starts anew, as if the change had always held.
         """
         present = next((scenario for first, scenario in self._phases if first <= t), self.scenario)
         if present is not self._present:
@@ -171,7 +171,7 @@ class Simulation:
             fresh=stream.fresh.copy(),
             **self._features(),
             queue_j=self.server.queue_j,
-            available=world.available(system, power_w) & available(system, stream.stored),
+            available=world.available(system, power_w) & eligible(system, stream.stored),
             oracle_gain=world.gain if ORACLE_GAIN in self.policy.needs else None,
         )
         observation = self.server.aware(observation)
@@ -200,7 +200,6 @@ class Simulation:
             asked = observation.available
         asked = asked & observation.available & (observation.stored > 0)
         found = reporting(slot, system, observation.f_hz, observation.beta, world.gain, asked)
-        world.tell(t, found.answered, self.learner, self.theta)
         reports = world.reports(t, sorted(self.policy.probes), found.answered, self.learner, self.theta)
         return replace(observation, reports=reports, **self._features()), found
 

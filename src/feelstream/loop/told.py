@@ -86,7 +86,7 @@ class Told:
         self._show()
 
     def _by_model(self, ids: Ids, stream: Stream, predict: LogProbabilities | None) -> tuple[Ints, Ints]:
-        """What the model of this round makes of all samples that they hold; of each sample once."""
+        """L(S_k) and L(B_k) by the model of this round, which computes each sample once."""
         held = [stream.samples(int(k)) for k in ids]
         numbers, place = np.unique(np.concatenate([np.empty(0, np.int64), *held]), return_inverse=True)
         rows = np.split(self.vectors.of(numbers, predict, stream.round)[place], np.cumsum([len(h) for h in held])[:-1])

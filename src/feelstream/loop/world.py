@@ -215,8 +215,16 @@ class World:
     def reports(
         self, t: int, names: Iterable[str], answered: Flags, learner: Learner | None, theta: Theta
     ) -> dict[str, Reals]:
-        """(K, …) by name, of the devices that answer, all of which hold data; NaN for the others."""
+        """(K, …) by name, of the devices that answer, all of which hold data; NaN for the others.
+
+        They also report the vectors of what they hold, unless the server has label counts at no cost.
+        """
         ids = np.flatnonzero(answered)
+        if self.told is not None:
+            self.told.forget(self.stream.stored == 0)
+            if self.told.due(t):
+                predict = None if learner is None else partial(learner.log_probabilities, theta)
+                self.told.tell(ids, self.stream, predict, generator(self.seed, Purpose.FEATURE_NOISE, t))
         asked = Asked(
             learner=learner,
             theta=theta,
@@ -227,16 +235,6 @@ class World:
             gain=self.gain[ids],
         )
         return {name: read_only(reported(name, asked)) for name in names}
-
-    def tell(self, t: int, answered: Flags, learner: Learner | None, theta: Theta) -> None:
-        """The devices that answer report the vectors of what they hold."""
-        if self.told is None:
-            return
-        self.told.forget(self.stream.stored == 0)
-        if not self.told.due(t):
-            return
-        predict = None if learner is None else partial(learner.log_probabilities, theta)
-        self.told.tell(np.flatnonzero(answered), self.stream, predict, generator(self.seed, Purpose.FEATURE_NOISE, t))
 
     def cohort(self, t: int, devices: Ids) -> Cohort:
         """These devices, as local training and probes know them."""

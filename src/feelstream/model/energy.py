@@ -119,7 +119,7 @@ class Pieces:
     leakage_w: Reals
 
     def times(self, factor: Reals) -> Pieces:
-        """With so many times the energy, (n,)."""
+        """With the energy multiplied by a factor of each device, (n,)."""
         numbers = ("fixed_j", "inverse_j_s", "square_j_s2", "leakage_w")
         return replace(self, **{name: factor[:, None] * getattr(self, name) for name in numbers})
 

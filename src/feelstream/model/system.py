@@ -108,7 +108,7 @@ class System(Frozen):
 
     @property
     def balanced_mix(self) -> Reals:
-        """(m,) q, as an array in any case."""
+        """(m,) q, an array also where the mix is even."""
         return np.full(self.features, 1.0 / self.features) if self.reference is None else self.reference
 
     def learned(self, time_factor: Reals, energy_factor: Reals) -> System:
@@ -309,7 +309,7 @@ def system_of_round(rule: CostRule, seen: CostContext, rng: np.random.Generator)
 
 
 def with_costs(system: System, found: RoundCosts, own: bool, stored: Ints) -> System:
-    """The system with these costs. own: they are none that the fields of the scenario tell."""
+    """The system with these costs. own: whether a rule of the user's own gave them."""
     given = {
         "cycles": cycles_by_data(system, stored) if found.cycles is None else found.cycles,
         "device_bits": found.update_bits,

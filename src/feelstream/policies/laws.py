@@ -76,7 +76,7 @@ def is_feasible(policy: Policy, found: Decision, state: State, known: Observatio
 
 
 def says_why(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
-    """Importances are finite where a device is feasible; scores finite or NaN; probabilities are such."""
+    """Of feasible devices importances are finite, scores finite or NaN; of the scheduled, probabilities are above 0."""
     feasible = found.plan.feasible
     if found.importance is not None and not (np.abs(found.importance[feasible]) <= MOST).all():
         return (

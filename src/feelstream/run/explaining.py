@@ -59,7 +59,7 @@ class Explanation:
     """Why a device was scheduled in a round, or not. `str()` gives it in sentences.
 
     Attributes:
-        round, device: Of which it speaks.
+        round, device: Whose decision it explains.
         scheduled: Whether the device was scheduled.
         terms: What the device was ranked by, by name; empty without a score, and where it was no candidate.
         contest: The nearest device that fared otherwise, by how much, and the terms of both; None without a score, and

@@ -61,7 +61,7 @@ class Run:
         devices: One row per device and round, with the columns of `devices.parquet`; None at trace level `rounds`.
         manifest: What run.json says.
         directory: Where the run is kept, if it is.
-        theta: The model after the last round, of a run that is not kept in a directory.
+        theta: θ(T+1), the model after the last round, of a run that is not kept in a directory.
         evaluations: Arrays of evaluators, where they give any; None: they give none.
         constants: Constants in which devices differ, as in `constants.parquet`; None: they differ in none.
 
@@ -76,12 +76,12 @@ class Run:
     scenario: Scenario
     seed: int
     rounds: pl.DataFrame
-    devices: pl.DataFrame | None  # None at trace level `rounds`
-    manifest: Manifest = field(repr=False)  # what run.json says
-    directory: Path | None = field(default=None, repr=False)  # where it is kept, if it is
-    theta: Theta | None = field(default=None, repr=False)  # θ(T+1) of a run that is not kept in a directory
-    evaluations: pl.DataFrame | None = field(default=None, repr=False)  # arrays of evaluators, where they give any
-    constants: pl.DataFrame | None = field(default=None, repr=False)  # where devices differ in any
+    devices: pl.DataFrame | None
+    manifest: Manifest = field(repr=False)
+    directory: Path | None = field(default=None, repr=False)
+    theta: Theta | None = field(default=None, repr=False)
+    evaluations: pl.DataFrame | None = field(default=None, repr=False)
+    constants: pl.DataFrame | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         introduce(self.rounds.columns, self.manifest.quantities)
@@ -92,7 +92,7 @@ class Run:
         return f"Run({policy}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
 
     def __str__(self) -> str:
-        """What the run came to, as people say it: accuracy, energy against the budget, queues, devices."""
+        """The run in a few lines: accuracy, energy against the budget, queues, devices."""
         last = self.rounds.row(-1, named=True)
         said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
         rows = {} if last["accuracy"] is None else {"accuracy": f"{said['accuracy']}  (loss {said['loss']})"}

@@ -74,8 +74,6 @@ def cycles(multiply_adds: float, steps: int, batch: int) -> float | None:
 
 def with_numbers(scenario: Scenario, cost: Cost) -> Scenario:
     """The scenario with numbers in place of auto; ScenarioError where the model does not tell."""
-    if not scenario.autos:
-        return scenario
     numbers: dict[str, Any] = {"radio.update_bits": cost.update_bits, "cpu.cycles": cost.cycles}
     if "cpu.cycles" in scenario.autos and scenario.learning.local.shape is None:
         raise ScenarioError(

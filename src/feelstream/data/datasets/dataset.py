@@ -101,7 +101,7 @@ def assembled(name: str, arrays: Arrays, normalise: Normalise, agreed: tuple[flo
     classes = int(max(arrays["y_train"].max(), arrays["y_test"].max())) + 1
     for key in ("y_train", "y_test"):
         arrays[key] = arrays[key].astype(np.uint8 if classes <= 256 else np.uint16)
-    digest = digest_of(*(arrays[key] for key in (*KEYS, *OPTIONAL) if key in arrays))
+    digest = digest_of_arrays(*(arrays[key] for key in (*KEYS, *OPTIONAL) if key in arrays))
     train, test = (x[:, None] if x.ndim == 3 else x for x in (arrays["x_train"], arrays["x_test"]))
     vocabulary = int(max(train.max(), test.max())) + 1 if train.dtype.kind == "i" else None
     if train.dtype.kind == "f":
@@ -131,7 +131,7 @@ def standardised(train: NDArray[Any], test: NDArray[Any]) -> tuple[NDArray[np.fl
     return first, second
 
 
-def digest_of(*arrays: NDArray[Any]) -> str:
+def digest_of_arrays(*arrays: NDArray[Any]) -> str:
     """SHA-256 in hex of shapes and contents; the type too, unless it is uint8."""
     sha = hashlib.sha256()
     for array in arrays:
