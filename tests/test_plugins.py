@@ -74,7 +74,7 @@ def test_a_module_is_imported_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "told"),
     [
-        ("class Thing:\n    pass\n", "Other", r"has no Other"),
+        ("class Thing:\n    pass\n", "Thin", r"has no Thin; did you mean 'Thing'\?"),
         (
             "class Thing: ...\n",
             "Thing",

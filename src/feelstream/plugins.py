@@ -99,6 +99,9 @@ class Plugin(Settings):
     tag_field: ClassVar[str] = "kind"
     tag: ClassVar[str] = ""
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"self.{name} cannot be set: fields are settings, and memory is the state it returns")
+
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         super().__pydantic_init_subclass__(**more)
@@ -230,7 +233,9 @@ def import_object(reference: str) -> Any:
     try:
         found = attrgetter(attribute)(module)
     except AttributeError:
-        raise ScenarioError(f"'{reference}': {where} has no {attribute}") from None
+        own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        near = f"; {near_or_all(attribute, own)}" if own else ""
+        raise ScenarioError(f"'{reference}': {where} has no {attribute}{near}") from None
     code.note(where, found)
     return found
 

@@ -143,7 +143,8 @@ def test_arms_that_differ_in_one_setting_show_what_differs() -> None:
     assert found.arms[0] == "balanced(size=3,memory=0.1)"
 
 
-WORLDS = """
+PARTS = """
+import feelstream as fs
 from feelstream.environment.channel import Channel
 from feelstream.model.energy import EnergyLaw
 class Fades(Channel):
@@ -152,6 +153,9 @@ class Fades(Channel):
 class Law(EnergyLaw):
     def energy_j(self, cycles):
         return cycles
+class Remembers(fs.Policy):
+    def select(self, state, observation, rng):
+        self.last = observation.round
 """
 
 
@@ -160,10 +164,11 @@ class Law(EnergyLaw):
     [
         ("channel=mine.py:Fades", "must take step(round, state, context, rng), not step(rng), in round 1"),
         ("cpu.energy=mine.py:Law", "must take energy_j(cpus, cycles, f_hz), not energy_j(cycles)"),
+        ("policy=mine.py:Remembers", "self.last cannot be set: fields are settings, and memory is the state"),
     ],
 )
-def test_a_wrong_signature_is_told_with_the_right_one(field: str, told: str, feelstream: Command) -> None:
-    Path("mine.py").write_text(WORLDS)
+def test_a_broken_part_is_told_in_a_sentence(field: str, told: str, feelstream: Command) -> None:
+    Path("mine.py").write_text(PARTS)
     check_one_sentence(feelstream("run", "tiny", *QUICK, "--set", field), told)
 
 

@@ -186,7 +186,8 @@ def test_stated_power_times_seconds_is_the_energy(monkeypatch: pytest.MonkeyPatc
 
 def test_labels_may_be_given_in_place_of_counts() -> None:
     assert Device(context(), message(), labels=[2, 0, 2]).stored_labels.tolist() == [1, 0, 2]
-    wrongs: list[dict[str, Any]] = [{}, {"held": HELD, "labels": [0]}, {"labels": [3]}, {"labels": [-1]}]
+    wrongs: list[dict[str, Any]] = [{}, {"held": HELD, "labels": [0]}]
+    wrongs += [{"labels": labels} for labels in ([3], [-1], [[1]])]
     for wrong in wrongs:
         with pytest.raises(DeviceError, match="labels"):
             Device(context(), message(), **wrong)

@@ -251,8 +251,9 @@ def _counts(held: Sequence[int] | NDArray | None, labels: Sequence[int] | NDArra
     if labels is None:
         return np.asarray(held)
     found = np.asarray(labels, np.int64)
-    if found.size and not 0 <= found.min() <= found.max() < classes:
-        raise DeviceError(f"labels must be numbers from 0 to {classes - 1}, as the server has classes={classes}")
+    if found.ndim != 1 or (found.size and not 0 <= found.min() <= found.max() < classes):
+        said = f"labels must be a list of numbers from 0 to {classes - 1}, as the server has classes={classes}"
+        raise DeviceError(f"{said}, not {np.shape(labels)}" if found.ndim != 1 else said)
     return np.bincount(found, minlength=classes)
 
 
