@@ -109,6 +109,12 @@ def test_the_page_of_own_parts_says_where_each_is_set_and_what_it_derives_from(k
     assert not KINDS[kind].has_settings or any(base in (each, getattr(each, base.__name__, None)) for each in named)
 
 
+def test_the_docs_stay_short() -> None:
+    """At most 32,000 words without the reference and the archive."""
+    counted = [page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in ("archive", "reference")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in counted) <= 32_000
+
+
 def test_the_menu_names_pages_that_exist() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     assert [page for page in re.findall(r"[\w/-]+\.md", menu) if not _exists(DOCS / page)] == []

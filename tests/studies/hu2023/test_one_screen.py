@@ -37,6 +37,25 @@ def test_the_readme_has_the_table_as_it_is_now() -> None:
     assert text == reproduction.readme(text, DOCS), "the README is stale; run python docs/make_results.py"
 
 
+def test_the_first_answer_of_the_readme_says_what_its_table_says() -> None:
+    """The statements that the answer names, with the verdict of the part of the sentence in which each is named."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    answer = text.partition("**Does the paper reproduce?**")[2].partition("**Why use it?**")[0]
+    kept, failed, depends = answer.split(";")
+    verdicts = {"**yes**": kept, "**no**": failed, "depends on settings": depends}
+    named = {
+        "its equations": "equations and Algorithm 1",
+        "energy savings": "reduction in power consumption",
+        "its lead grows": "temporal correlation",
+        "energy budget": "long-term energy constraints",
+        "the reason that it gives": "fresher data",
+        "its accuracy": "better test accuracy",
+    }
+    for words, statement in named.items():
+        (line,) = (line for line in text.partition(reproduction.MARKS[0])[2].split(" | | ") if statement in line)
+        assert words in verdicts[line.rpartition("|")[2].strip(" |")]
+
+
 def test_every_claim_is_in_one_line_and_both_columns() -> None:
     lines = [line for line in one_screen.LINES if line.eligible == "any"]
     own = [[row["claim"] for line in lines for row in one_screen.of(STORED, line, of)] for of in (TEXT, FITTED)]

@@ -119,5 +119,5 @@ def _exchanged(rows: pl.DataFrame) -> str:
     for each in SPECIFICATIONS[2:]:
         own = one_screen.of(rows, one_screen.Line("", CLAIMS), each)
         words = "the text's other settings" if each.settings == "literal" else "the fitted ones"
-        told.append(f"{words} have {one_screen.counts(own)[0]} of {len(own)}")
-    return f"{' and '.join(told)} claims"
+        told.append(f"{one_screen.counts(own)[0]} of {len(own)} with {words}")
+    return " and ".join(told)
