@@ -68,4 +68,4 @@ def main(out: Path, **config: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "first-run"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "first-run").absolute())  # or the app's own directory is meant
