@@ -41,6 +41,12 @@ def budget_column(first: int) -> str:
     return BUDGET if first == 1 else f"{BUDGET}_from_{first}"
 
 
+# Readings of the paper (docs/model.md), as a scenario picks them.
+Admission = Literal["paper", "largest"]
+Eligible = Literal["any", "with_data"]
+EmptySet = Literal["zero", "vector"]
+Fresh = Literal["since_use", "per_round"]
+
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeast0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Whole = Annotated[int, Field(ge=1)]
@@ -59,7 +65,7 @@ class Radio(Part):
     fading: Literal["rayleigh", "none"]
     rate_discount: Above0
     link_margin: Above0
-    admission: Literal["paper", "largest"]
+    admission: Admission
     update_bits: Above0  # S, of one update
     block_bits: AtLeast0  # information in a block; 0: no update is lost by packet errors
     code_overhead: AtLeast0
@@ -99,10 +105,10 @@ class Data(Part):
     """Who may be scheduled by its data, and what a buffer promises."""
 
     classes: Whole | None
-    eligible: Literal["any", "with_data"]
-    empty_used: Literal["zero", "vector"]
-    empty_fresh: Literal["zero", "vector"]
-    fresh: Literal["since_use", "per_round"]
+    eligible: Eligible
+    empty_used: EmptySet
+    empty_fresh: EmptySet
+    fresh: Fresh
     keeps: bool  # what came in never leaves, except all at once where it `empties_on_use`
     empties_on_use: bool
     most_held: AtLeast0 | None  # samples; None: no limit

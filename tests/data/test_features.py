@@ -160,7 +160,7 @@ def test_runs_are_verified_asked_again_and_resumed(kind: str, more: tuple[str, .
     resumed.restore(part.snapshot())
     one, other = whole.step(), resumed.step()
     np.testing.assert_array_equal(one.observation.fresh_features, other.observation.fresh_features)
-    np.testing.assert_array_equal(one.used_features, other.used_features)
+    np.testing.assert_array_equal(one.used_by_device, other.used_by_device)
     np.testing.assert_array_equal(one.energy_j, other.energy_j)
     assert run.rounds.height == scenario.system.rounds
 

@@ -203,7 +203,7 @@ class Scheduler(Kept):
         cuts = None if cut is None else np.isin(schedule, list(cut))
         self.server, record = settle(
             self.policy, self.server, observation, decision, turns.transmission,
-            gain=gain, used_features=self.used_labels.copy(), losses=self._losses(schedule, replies), cut=cuts,
+            gain=gain, used_by_device=self.used_labels.copy(), losses=self._losses(schedule, replies), cut=cuts,
         )  # fmt: skip
         for device, report in replies.items():
             self._store(device, report)

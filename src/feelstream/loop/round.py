@@ -69,7 +69,7 @@ class RoundRecord:
     """
 
     observation: Observation
-    used_features: LabelCounts  # (K, m) X's part of each device, before the round
+    used_by_device: LabelCounts  # (K, m) each device's part of L(X), before the round
     decision: Decision
     importance: Reals
     gain: Reals
@@ -108,7 +108,7 @@ def settle(
     transmission: Transmission,
     *,
     gain: Reals,
-    used_features: LabelCounts,
+    used_by_device: LabelCounts,
     losses: NDArray[np.float32] | None,
     update_norm: Reals | None = None,
     reporting: Reporting | None = None,
@@ -116,7 +116,7 @@ def settle(
 ) -> tuple[ServerState, RoundRecord]:
     """Close the round: queues, the policy's memory, and the record of it all.
 
-    gain: (K,), 0 for a scheduled device whose update did not arrive; used_features: (K, m) before the round; losses and
+    gain: (K,), 0 for a scheduled device whose update did not arrive. used_by_device: (K, m) before the round. losses,
     update_norm: of the scheduled, None without learning. The policy sees those of the devices that got through.
     reporting: who answered before, where the policy asked. cut: (scheduled,) who was not waited for.
     """
@@ -151,7 +151,7 @@ def settle(
         importance = read_only(observation.importance("combined", decision.plan))
     record = RoundRecord(
         observation,
-        used_features,
+        used_by_device,
         decision,
         importance,
         read_only(gain),

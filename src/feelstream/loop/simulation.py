@@ -111,7 +111,7 @@ class Simulation:
             decision,
             transmission,
             gain=gain,
-            used_features=stream.used_labels if world.told is None else world.told.used,
+            used_by_device=stream.used_labels if world.told is None else world.told.used,
             losses=training.losses if training else None,
             update_norm=training.norms if training else None,
             reporting=reports,

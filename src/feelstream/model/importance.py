@@ -13,16 +13,16 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
+from feelstream.constants import EmptySet
 from feelstream.guard import Array, Out, ask
 from feelstream.plugins import MOST, Kind, Named
 
-EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
 
 EXACT = 2.0**53  # up to here every whole number is a float

@@ -12,12 +12,12 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from feelstream.arrays import Frozen, Ids, Ints, LabelCounts, Reals, read_only
-from feelstream.constants import Slot
+from feelstream.constants import Admission, Eligible, EmptySet, Slot
 from feelstream.guard import Array, One, Out, ask
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
@@ -83,7 +83,7 @@ class System(Frozen):
     received_power_w: float
     rate_discount: float
     link_margin: float
-    admission: Literal["paper", "largest"]
+    admission: Admission
     update_bits: float
     device_bits: Reals
     deadline_s: Reals
@@ -91,9 +91,9 @@ class System(Frozen):
     download_j: Reals
     power_max_w: Reals
     priority: Reals
-    eligible: Literal["any", "with_data"] = "any"
-    empty_used: Literal["zero", "vector"] = "zero"
-    empty_fresh: Literal["zero", "vector"] = "zero"
+    eligible: Eligible = "any"
+    empty_used: EmptySet = "zero"
+    empty_fresh: EmptySet = "zero"
     energy: EnergyLaw = field(default_factory=Cubic)
     cores: tuple[Core, ...] = ()
     core: Ids | None = None

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from feelstream.constants import Slot
+from feelstream.constants import Admission, Eligible, EmptySet, Fresh, Slot
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.data.features import FEATURES, Features
@@ -131,7 +131,7 @@ class RadioSettings(Settings):
     code_overhead: NonNegative = Field(
         default=0.05, description="by which share update_bits are more than the information in them; ≥ 0"
     )
-    admission: Literal["paper", "largest"] = Field(
+    admission: Admission = Field(
         default="paper",
         description="paper: drop late devices one by one; largest: keep the largest set that is on time",
     )
@@ -174,19 +174,19 @@ class DataSettings(Settings):
     normalise: Normalise = Field(
         default="auto", description="auto: inputs have mean 0 and deviation 1; none: floats as they are, x/255 of uint8"
     )
-    eligible: Literal["any", "with_data"] = Field(
+    eligible: Eligible = Field(
         default="any",
         description="who may be scheduled: any device (the paper), or with_data: those that hold a sample",
     )
-    fresh: Literal["since_use", "per_round"] = Field(
+    fresh: Fresh = Field(
         default="since_use",
         description="fresh data: since_use: arrived since the device was last used; per_round: this round",
     )
-    empty_used: Literal["zero", "vector"] = Field(
+    empty_used: EmptySet = Field(
         default="zero",
         description="dissimilarity while nothing was used after round 1: zero: 0; vector: to the zero vector (1)",
     )
-    empty_fresh: Literal["zero", "vector"] = Field(
+    empty_fresh: EmptySet = Field(
         default="zero",
         description="dissimilarity of a device with nothing fresh: zero: 0; vector: of the zero vector (1)",
     )

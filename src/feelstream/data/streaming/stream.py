@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Nested, Reals, copied, read_only
+from feelstream.constants import Fresh
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, schedule_of
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.guard import STATE, ask, broken
 from feelstream.randomness import Purpose, generator
-
-Fresh = Literal["since_use", "per_round"]
 
 
 class Stream:

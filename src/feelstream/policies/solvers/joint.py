@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
+from feelstream.constants import Admission
 from feelstream.errors import ScenarioError
 from feelstream.model.physics import compute_time_s
 from feelstream.model.system import System
@@ -168,7 +167,7 @@ def send(
     )
 
 
-def admit(share_min: Reals, ratio: Reals, rule: Literal["paper", "largest"]) -> Flags:
+def admit(share_min: Reals, ratio: Reals, rule: Admission) -> Flags:
     """Who sends, given the least share of each and |g|²/β; no set whose least shares exceed the band together.
 
     paper: whoever not even the whole band would help is dropped, then the least |g|²/β until the rest fits;
