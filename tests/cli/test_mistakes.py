@@ -182,6 +182,7 @@ SETTINGS = {  # override: what the sentence must say
     "policy.metric=amout": "policy.metric: 'amout' is not known; did you mean 'amount'?",
     "policy=3": "policy.name: '3' is not known; allowed: lyapunov",
     "v=1": "there is no field 'v'; did you mean 'V'?",
+    "doppler_hz=5": "world.channel.doppler_hz: there is no such field in independent, which has none; it is one of ar1",
     "buffer.rounds=5": "data.buffer.rounds: there is no such field in keep",
     "policy.V": "'policy.V' must read section.field=value",
     "=3": "'=3' must read section.field=value",

@@ -198,9 +198,12 @@ def _in_full(override: Override, tables: Tables) -> Override:
 def _found(override: Override, first: str, tables: Tables) -> Override:
     """With the sections above its first part: a field, or the table of a plug-in. The shortest path is meant."""
     known: dict[str, list[tuple[str, ...]]] = {}
+    elsewhere: list[tuple[str, ...]] = []  # below plug-ins of whose kind another has the field
     for leaf in leaves(scenario_class(), tables):
         if leaf.kind or not leaf.model:
             known.setdefault(leaf.path[-1], []).append(leaf.path)
+        if leaf.kind and any(first in getattr(one, "model_fields", ()) for one in leaf.kind.ours.values()):
+            elsewhere.append((*leaf.path, first))
     paths = known.get(first, [])
     ranks = [len(path) + (path[0] in ASIDE) for path in paths]
     places = [".".join(path) for path, rank in zip(paths, ranks, strict=True) if rank == min(ranks)]
@@ -210,6 +213,8 @@ def _found(override: Override, first: str, tables: Tables) -> Override:
         raise ScenarioError(f"'{first}' may mean {' or '.join(places)}; write one of these in full")
     if override.section:
         return override  # which is refused with the whole table
+    if len(elsewhere) == 1 and first != "kind":
+        return dataclasses.replace(override, field=".".join(elsewhere[0]))  # refused too, with who has it
     close = did_you_mean(first, list(known))
     raise ScenarioError(f"there is no field '{first}'; {close}a field with its section reads policy.V")
 
