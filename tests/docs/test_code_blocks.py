@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,8 +60,29 @@ def of_a_client(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"context": context, "message": message, "label_counts": lambda: [1, 2, 3], "my_power_monitor": monitor}
 
 
+def of_an_app(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """An app as Flower's quickstarts have it, with what the page adds to its server."""
+    pytest.importorskip("flwr")
+    page = (DOCS / "how-to" / "own-flower-app.md").read_text(encoding="utf-8")
+    added, *_ = re.findall(r"\n\n((?:    .*\n)+)", page)
+    shutil.copytree(ROOT / "tests" / "support" / "stock_app", "my-app")
+    server = Path("my-app/server_app.py")
+    text = server.read_text().replace("    # Start strategy", f"{added}\n    # Start strategy")
+    server.write_text(f"from feelstream.flower import Scheduled\n{text}")
+    Path("my-app/pyproject.toml").write_text(
+        "project.name = 'mine'\n[tool.flwr.app]\n"
+        "components = {serverapp = 'server_app:app', clientapp = 'client_app:app'}\n"
+        "config = {policy='', out='', num-server-rounds=3, fraction-evaluate=1.0, local-epochs=1, result=[]}\n"
+    )
+    patch.syspath_prepend("my-app")
+    for name in ("task", "client_app", "server_app"):
+        patch.delitem(sys.modules, name, raising=False)
+    return {}
+
+
 BEFORE: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "docs/deployment.md": of_deployment,
+    "docs/how-to/own-flower-app.md": of_an_app,
     "docs/semi-synchronous.md": of_deployment,
     "docs/measured-plans.md": of_a_client,
 }

@@ -1,4 +1,4 @@
-"""Commands on federations of real processes (extra `flower`)."""
+"""Commands on Flower federations (extra `flower`): of real processes, and of an app in the world of a scenario."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from feelstream.terminal.common import (
     SeedOption,
     SetOption,
     changes_of,
+    complete_scenario,
     err,
+    next_command,
     number_option,
     print_json,
 )
@@ -25,7 +27,10 @@ from feelstream.terminal.progress import bar
 
 PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()
-flower_app = typer.Typer(help="Run federations of real processes with Flower.", no_args_is_help=True)
+flower_app = typer.Typer(
+    help="Run a scenario or your own app with Flower.",
+    no_args_is_help=True,
+)
 app.add_typer(flower_app, name="flower")
 
 
@@ -69,3 +74,45 @@ def run(
         print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
     else:
         tell(finished)
+
+
+@flower_app.command("try")
+def try_(
+    app_directory: Annotated[
+        Path, typer.Argument(metavar="APP_DIR", help="Directory of a Flower app, the one with its pyproject.toml.")
+    ],
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            metavar="SCENARIO",
+            help="The world: a preset's name or a TOML file.",
+            autocompletion=complete_scenario,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Run directory, new or empty.")],
+    name: Annotated[
+        str, typer.Option("--name", help="What reports call the strategy; default: the name of the app.")
+    ] = "",
+    seed: SeedOption = 0,
+    rounds: RoundsOption = None,
+    overrides: SetOption = None,
+    run_config: Annotated[
+        list[str] | None,
+        typer.Option("--run-config", metavar="KEY=VALUE", help="Override a setting of the app; repeatable."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run your own Flower app, unchanged, in the world of a scenario: its time, energy, channels and failures.
+
+    The devices of the scenario are the nodes, and clients run in this process. No server is started.
+    """
+    from feelstream.flower.try_app import try_app
+
+    settings = scenario_files.load(scenario, changes_of(overrides, rounds=rounds))
+    finished = try_app(app_directory, settings, out, seed=seed, settings=run_config or (), name=name)
+    if as_json:
+        print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
+    else:
+        tell(finished)
+        next_command("feelstream", "verify", out)

@@ -21,7 +21,7 @@ COMMANDS = {
         ("report", "study", "Rebuild the report of stored results, with the figures and claims of their study."),
         ("verify", "verify", "Recompute stored runs from their files alone; exit code 1 if anything disagrees."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
-        ("flower", "flower", "Run federations of real processes with Flower."),
+        ("flower", "flower", "Run a scenario or your own app with Flower."),
         ("check", "check", "Try a plug-in on awkward cases; exit code 1 if it breaks its contract."),
         ("explain", "catalogue", "Say what a field, a column or a policy is; or why a run scheduled a device."),
         ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),

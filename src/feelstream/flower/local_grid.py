@@ -71,4 +71,4 @@ class LocalGrid(Grid):
         raise NotImplementedError
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        raise NotImplementedError
+        return self.pull_messages(self.push_messages(messages))

@@ -47,18 +47,8 @@ class ReplayedDevice:
         t, used_round = asked["round"], asked["used-round"]
         assert isinstance(t, int)
         assert isinstance(used_round, int)
-        world = self.world(t, uses(context, used_round))
-        stream, k = world.stream, self.device
-        device = Device(
-            context,
-            message,
-            stream.stored_labels[k],
-            # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
-            fresh=stream.fresh_labels[k] if asked["deletes"] else None,
-            f_hz=world.f_hz[k],
-            beta=world.beta[k],
-            meter=None,
-        )
+        world, k = self.world(t, uses(context, used_round)), self.device
+        stream, device = world.stream, device_of(context, message, world, k)
         if message.metadata.message_type != MessageType.TRAIN:
             return device.answer()
         theta = from_record(message.content.array_records["arrays"])
@@ -79,6 +69,15 @@ class ReplayedDevice:
             if round in used:
                 world.stream.use(np.array([self.device]))
         return world
+
+
+def device_of(context: Context, message: Message, world: World, k: int) -> Device:
+    """What device k is and holds in the present round of a world."""
+    stream, deletes = world.stream, message.content.metric_records[SERVER]["deletes"]
+    # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
+    fresh = stream.fresh_labels[k] if deletes else None
+    f_hz, beta = world.f_hz[k], world.beta[k]
+    return Device(context, message, stream.stored_labels[k], fresh=fresh, f_hz=f_hz, beta=beta, meter=None)
 
 
 def uses(context: Context, last: int) -> list[int]:

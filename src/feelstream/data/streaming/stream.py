@@ -128,7 +128,7 @@ class Stream:
 
     def samples(self, device: int) -> Ints:
         """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
-        return self._numbers(device, self._positions(device))
+        return self._numbers(device, self.positions(device))
 
     @property
     def overlaps(self) -> bool:
@@ -143,9 +143,10 @@ class Stream:
 
     def fresh_among(self, device: int) -> Flags:
         """Which of `samples(device)` are fresh."""
-        return self._positions(device) >= self._now["fresh_from"][device]
+        return self.positions(device) >= self._now["fresh_from"][device]
 
-    def _positions(self, device: int) -> Ints:
+    def positions(self, device: int) -> Ints:
+        """Which of the device's arrivals are in S_k(t), counted from 0."""
         return ask(self._buffer, "held", self._held, device, at=self.round)
 
     def snapshot(self) -> Nested:
