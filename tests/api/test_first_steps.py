@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,7 +50,10 @@ def test_an_extra_is_told_by_its_packages(feelstream: Command, monkeypatch: pyte
     check_one_sentence(
         feelstream("studio"), "NiceGUI, which the studio needs, is not installed", "pip install 'nicegui"
     )
-    assert packages_of("flower").count("'") == 4
+    monkeypatch.setitem(sys.modules, "flwr", None)
+    monkeypatch.delitem(sys.modules, "feelstream.flower", raising=False)
+    with pytest.raises(FeelstreamError, match=f"pip install {re.escape(packages_of('flower'))}$"):
+        importlib.import_module("feelstream.flower")
 
 
 def test_load_of_a_directory_says_how_to_read_it(tmp_path: Path) -> None:

@@ -9,13 +9,9 @@
 docs/deployment.md tells the whole story.
 """
 
-from feelstream.errors import FeelstreamError
+from feelstream.errors import needed
 
-try:
-    import flwr as _flwr
-except ImportError as error:
-    raise FeelstreamError("feelstream.flower needs Flower; install feelstream[flower]") from error
-del _flwr
+needed("flwr", "flower", "Flower")
 
 from feelstream.flower.device import Device  # noqa: E402
 from feelstream.flower.local_grid import LocalGrid  # noqa: E402
