@@ -73,9 +73,9 @@ def test_a_malicious_reply_is_refused_and_the_honest_count(
     first = rows(tmp_path / "run", 0)
     assert first["scheduled"].any()
     assert not first["transmitted"].any()
-    dropped = [line for line in caplog.messages if "the reply of device 0 is dropped: " in line]
-    assert len(dropped) == first["scheduled"].sum()  # once for each
-    assert all(len(line) < 400 for line in dropped)
+    (dropped,) = [line for line in caplog.messages if "reply dropped: " in line]
+    assert dropped.endswith(" (device 0)")
+    assert len(dropped) < 400
     assert fs.verify(tmp_path / "run").ok
 
 
@@ -157,7 +157,7 @@ def test_a_broken_meter_costs_no_update(kind: str, tmp_path: Path, caplog: pytes
     with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
         result = run([hostile(ODD_MEASUREMENTS[kind]), *HONEST], rounds=1, out=tmp_path / "run")
     np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
-    assert re.search(r"a measurement of device 0 is left aside: .*must lie between", caplog.text)
+    assert re.search(r"measurement left aside: .*must lie between .* \(device 0\)", caplog.text)
     devices = rows(tmp_path / "run")
     assert devices["transmitted"][0]
     assert not any(devices[f"{name}_measured"][0] for name in ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"))
@@ -205,7 +205,7 @@ def test_a_meter_that_is_stuck_does_not_capture_the_schedule(
     later = devices.filter((pl.col("device") == 0) & pl.col("scheduled") & (pl.col("round") > 4))
     assert (later["e_cmp_j"] > 0.1).all()
     assert not later["e_cmp_j_measured"].any()
-    assert "read next to nothing" in caplog.text
+    assert "reads next to nothing" in caplog.text
     assert '"meters_stuck": ["0"]' in (tmp_path / "run/logs/rounds.jsonl").read_text()
     assert fs.verify(tmp_path / "run").ok
 

@@ -64,7 +64,8 @@ def test_a_callback_that_raises_ends_no_run(tmp_path: Path, caplog: pytest.LogCa
 
     strategy(out=tmp_path / "run", callbacks=[Broken()]).start(grid_of(client(growing)), model(), num_rounds=2)
     assert fs.read(tmp_path / "run").rounds.height == 2
-    assert sum("the callback Broken failed: ValueError: no such tracker" in line for line in caplog.messages) == 2
+    told = [r for r in caplog.records if "the callback Broken failed: ValueError: no such tracker" in r.getMessage()]
+    assert [r.levelname for r in told] == ["ERROR", "DEBUG"]
 
 
 def test_the_last_round_can_be_collected_on_this_machine() -> None:
@@ -96,6 +97,22 @@ def test_every_round_has_a_line_for_programs(caplog: pytest.LogCaptureFixture) -
     assert lines[0]["failed"] == {"1": "no reply within the deadline of 4 s"}
     assert lines[0]["meters"] == {"the model": 2}
     assert lines[1]["reliability_min"] == 0.5
+
+
+def test_a_round_is_one_line_and_trouble_is_told_once_for_all_devices(caplog: pytest.LogCaptureFixture) -> None:
+    odd = client(growing, device={"meter": lambda: 1.0, "f_hz": 1.2e9}, after={"e_tr_j": -1.0})
+    grid = grid_of(*[silent_in_training(odd)] * 2, *[odd] * 2)
+    grid.add(99, {"partition-id": 99}, odd)
+    with caplog.at_level(logging.INFO, logger="flwr.feelstream"):
+        strategy("policy.size=4", "policy.V=inf", "system.energy_budget_j=5.0").start(grid, model(), num_rounds=4)
+    ours = [record for record in caplog.records if record.name.startswith("flwr.feelstream")]
+    assert [record.name for record in ours if record.levelno == logging.INFO] == ["flwr.feelstream.rounds"] * 4
+    told = [record.getMessage() for record in ours if record.levelno > logging.INFO]
+    assert [line for line in told if "energy" not in line] == [
+        "round 1: report refused: there is no device '99' in this run (node 99)",
+        "round 1: measurement left aside: e-tr-j must lie between 0 and 1e+06, not -1.0 (devices 2, 3)",
+        "round 1: no update: no reply within the deadline of 4 s (devices 0, 1)",
+    ]
 
 
 @pytest.mark.parametrize(

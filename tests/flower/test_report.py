@@ -166,5 +166,6 @@ def test_an_excluded_device_is_named_with_its_reason(caplog: pytest.LogCaptureFi
     server = scheduler()
     with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
         server.exclude(0, "it lied")
-    assert "device 0 is left out: it lied" in caplog.text
+        server.notices.tell(2)
+    assert caplog.messages == ["round 2: left out: it lied (device 0)"]
     assert server.schedule(np.ones(10, bool)).tolist() == []

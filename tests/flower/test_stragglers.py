@@ -143,7 +143,7 @@ def test_a_call_that_expired_is_told_as_a_late_reply(tmp_path: Path, caplog: pyt
         ScheduledFedAvg(fs.preset("tiny", FAST), classes=CLASSES, out=tmp_path / "run", wait_s=0.0).start(
             grid_of(expired, client(growing)), model(), num_rounds=1
         )
-    assert "round 1: no reply within the deadline of 4 s from 0" in caplog.messages
+    assert "round 1: no update: no reply within the deadline of 4 s (device 0)" in caplog.messages
     assert "database" not in caplog.text
     line = json.loads((tmp_path / "run/logs/rounds.jsonl").read_text(encoding="utf-8"))
     assert line["failed"] == {"0": "no reply within the deadline of 4 s"}

@@ -46,7 +46,7 @@ class Directory(Kept):
         self.devices, self.bind_names = devices, bind_names
         self.pattern = names if isinstance(names, str) else None
         self._file: Path | None = None
-        self._changed_ns = 0
+        self._changed_ns, self._problem = 0, ""  # of the file, as it was last read; what was wrong with it
         self.owners: dict[str, int] = {}  # the only nodes that may use these names
         self.priorities: dict[str, float] = {}  # what the table says of devices' priorities
         self.names: list[str] = []  # in the order of the devices, as far as they are known
@@ -83,8 +83,11 @@ class Directory(Kept):
         if self._file is not None:
             try:
                 self._read_file()
+                self._problem = ""
             except FeelstreamError as problem:  # half written, or gone for a moment
-                log.warning("%s; what was read before still counts", problem)
+                if self._problem != str(problem):
+                    log.warning("%s; what was read before still counts", problem)
+                self._problem = str(problem)
         self._here = frozenset(nodes)
         return sorted(self._here)
 

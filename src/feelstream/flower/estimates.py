@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.columns import MEASURED
 from feelstream.flower.kept import Kept
+from feelstream.flower.notices import Notices
 from feelstream.flower.settings import Measuring
 from feelstream.flower.wire import DeviceReport
 from feelstream.model.system import System
@@ -182,9 +183,9 @@ class Estimates(Kept):
 
     kept = ("time", "energy", "tried", "readings")
 
-    def __init__(self, system: System, measuring: Measuring, kinds: Ids) -> None:
+    def __init__(self, system: System, measuring: Measuring, kinds: Ids, notices: Notices) -> None:
         """system: the scenario's model; kinds: (K,) the class of each device."""
-        self.kinds = kinds
+        self.kinds, self._notices = kinds, notices
         self.system, self.measured, self.plans = system, measuring.fields, measuring.plans
         self.time, self.energy = Estimate(system.devices), Estimate(system.devices)
         self.tried = np.zeros(system.devices, bool)  # who has had a turn
@@ -247,20 +248,18 @@ class Estimates(Kept):
         """
         t, schedule = turns.observation.round, turns.schedule
         self.stuck = list(turns.stuck)
-        if self.stuck:
-            log.warning("round %d: devices %s read next to nothing; the model's energy is charged", t, self.stuck)
-            self.energy.waiting[self.stuck] = np.nan  # whatever waits there is not confirmed
+        self.energy.waiting[self.stuck] = np.nan  # whatever waits there is not confirmed
+        for device in self.stuck:
+            self._notices.add(t, "meter stuck", device, "it reads next to nothing, and the model's energy is charged")
         for name in ENERGIES:
             pairs = turns.pairs(name, turns.modelled_j)
             for device, reading, charged in zip(
                 schedule.tolist(), turns.read[name].tolist(), getattr(turns.transmission, name).tolist(), strict=True
             ):
                 if charged < reading:
-                    log.warning(
-                        "round %d: device %d reports %s = %.4g J, far above what it and the others use; "
-                        "%.4g J are charged",
-                        *(t, device, name.replace("_", "-"), reading, charged),
-                    )
+                    reason = f"far above what it and the others use; {charged:.4g} J are charged"
+                    told = f"it reports {name.replace('_', '-')} = {reading:.4g} J, {reason}"
+                    self._notices.add(t, "energy charged in part", device, told)
             self.readings.add(name, {device: reading / model for device, (reading, model) in pairs.items()})
         seconds = turns.pairs("t_cmp_s", self.system.cycles[schedule] / turns.trained_hz)
         joules = turns.pairs("e_cmp_j", self.system.compute_energy_j(turns.trained_hz, schedule))

@@ -16,6 +16,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.flower.directory import Directory, UnknownNameError
 from feelstream.flower.exchange import KEPT, exchange
 from feelstream.flower.kept import Kept
+from feelstream.flower.notices import Notices
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, question
@@ -93,6 +94,7 @@ class Fleet(Kept):
         self.scheduler, self.directory, self.waiting = scheduler, directory, options.waiting
         self.max_priority = options.devices.max_priority
         self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
+        self.strangers = Notices(noun="node")
         self._refused: dict[int, str] = {}  # by node: why its last answer was of no use
         self._open: dict[str, tuple[int, int]] = {}  # questions without an answer, by message: node and round
         self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
@@ -147,6 +149,7 @@ class Fleet(Kept):
         """Ask those whose report is due; all connected nodes."""
         nodes, t, unknown = self.directory.update(grid.get_node_ids()), self.scheduler.round, self.scheduler.unknown
         self.asking.forget(nodes)
+        self.strangers.forget(frozenset(nodes))
         self._refused = {node: reason for node, reason in self._refused.items() if node in set(nodes)}
         device = {node: self.directory.device(node) for node in nodes}
         due = [node for node, number in device.items() if number is not None and unknown[number]]
@@ -166,6 +169,8 @@ class Fleet(Kept):
         answers, _ = self._query([node for node in again if self.directory.device(node) is not None], grid)
         for node in sorted(answers):
             self._accept(node, answers[node], silent)
+        self.scheduler.notices.tell(t)
+        self.strangers.tell(t)
         return nodes
 
     def _query(
@@ -188,7 +193,11 @@ class Fleet(Kept):
         answers = waited.replies
         errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
         for node, reason in errors.items():
-            log.warning("round %d: node %d could not report: %s", scheduler.round, node, reason)
+            device = self.directory.device(node)
+            if device is None:
+                self.strangers.add(scheduler.round, "no report", node, reason)
+            else:
+                scheduler.notices.add(scheduler.round, "no report", device, reason)
         return {node: answer for node, answer in answers.items() if node not in errors}, errors
 
     def _accept(self, node: int, answer: Message, silent: frozenset[int], asked: int | None = None) -> bool:
@@ -207,7 +216,7 @@ class Fleet(Kept):
             if device is not None:
                 self.scheduler.exclude(device, str(problem))
             else:
-                log.warning("round %d: the report of node %d is refused: %s", t, node, problem)
+                self.strangers.add(t, "report refused", node, str(problem))
             self._refused[node] = str(problem)
             self.asking.failed(node, t, UNKNOWN_NAME if isinstance(problem, UnknownNameError) else str(problem))
             return True
@@ -223,9 +232,9 @@ class Fleet(Kept):
             raise ReportError(f"it calls itself '{name[:40]}'")
         report, unusable = self.scheduler.bounds.read(content)
         for reason in unusable:
-            log.warning("round %d: a measurement of device %s is left aside: %s", t, name, reason)
+            self.scheduler.notices.add(t, "measurement left aside", device, reason)
         if report.meter is not None and self.meters.get(device) != report.meter:
-            log.info("round %d: device %s measures its energy by: %s", t, name, report.meter)
+            log.debug("round %d: device %s measures its energy by: %s", t, name, report.meter)
             self.meters[device] = report.meter
         priority = self.directory.priorities.get(name)  # the operator's word counts before the node's
         if priority is None and report.priority is not None:

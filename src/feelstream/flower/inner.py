@@ -57,6 +57,7 @@ class Inner:
             raise FeelstreamError("the inner strategy has fraction_train=0, so it would train nobody")
         self.settings = [{"name": type(s).__name__, **_settings(s)} for s in self._chain()]  # as they were at first
         self._asked = 0  # the last round for which it was asked for messages
+        self._few = False  # whether nodes were too few to evaluate on when it was asked last
         self._record: ArrayRecord | None = None  # the model as it was last read or written, in both forms
         self._model: Model = {}
 
@@ -137,8 +138,10 @@ class Inner:
             return []
         needed = max(self._largest("min_available_nodes", 0), self._largest("min_evaluate_nodes", 0))
         if len(nodes) < needed:
-            log.warning("round %d: %d nodes are too few to evaluate on; %d are needed", t, len(nodes), needed)
+            level, self._few = logging.DEBUG if self._few else logging.WARNING, True
+            log.log(level, "round %d: %d nodes are too few to evaluate on; %d are needed", t, len(nodes), needed)
             return []
+        self._few = False
         return list(self.strategy.configure_evaluate(t, arrays, config, GridView(grid, nodes)))
 
     def aggregate_evaluation(self, t: int, replies: Iterable[Message]) -> MetricRecord | None:

@@ -222,7 +222,7 @@ class Tolerant(Callback):
     """A callback whose mistakes end no run, once it has begun: real devices have worked for it."""
 
     def __init__(self, callback: Callback) -> None:
-        self._callback = callback
+        self._callback, self._said = callback, ""
         self.on_start = callback.on_start
 
     def on_round(self, row: Row) -> None:
@@ -235,7 +235,9 @@ class Tolerant(Callback):
         try:
             told(what)
         except Exception as problem:
-            log.error("the callback %s failed: %s", type(self._callback).__name__, sentence_and_place(problem))
+            level = logging.DEBUG if self._said == str(problem) else logging.ERROR  # it may fail in every round
+            self._said = str(problem)
+            log.log(level, "the callback %s failed: %s", type(self._callback).__name__, sentence_and_place(problem))
 
 
 def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:

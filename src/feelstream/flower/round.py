@@ -11,7 +11,6 @@ an error: nobody wants a model that was never trained.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any
@@ -26,6 +25,7 @@ from feelstream.flower.directory import Directory, shortened
 from feelstream.flower.exchange import KEPT, Calls, LateReply
 from feelstream.flower.fleet import DeploymentError, Fleet
 from feelstream.flower.kept import Kept
+from feelstream.flower.notices import Notices, by_reason
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.wire import (
@@ -72,10 +72,11 @@ class Deployment(Kept):
         self.one_of_each, self.check_updates = one_of_each, check_updates
         who, waiting, k = options.devices, options.waiting, scenario.system.devices
         self.deadline_s = waiting.deadline_s or scenario.system.round_s
-        self.scheduler = Scheduler(
-            scenario, who.classes, options.seed, who.max_report_age, who.passes, options.measuring
-        )
         self.directory = Directory(who.names, k, bool(who.bind_names))
+        self.notices = Notices(self.directory.name)
+        self.scheduler = Scheduler(
+            scenario, who.classes, options.seed, who.max_report_age, who.passes, options.measuring, self.notices
+        )
         self.fleet = Fleet(self.scheduler, self.directory, options)
         self.calls = Calls(k, self.deadline_s, waiting.adaptive_timeout, waiting.first)
         self.patience = Patience(waiting.give_up_after, scenario.system.rounds, self.directory.name)
@@ -84,7 +85,6 @@ class Deployment(Kept):
         self._nodes: list[int] = []  # that train in the round under way
         self._called: list[tuple[int, Message]] = []  # its calls for training, by device
         self._model: Model = {}  # what replies must look like
-        self._weighed_down: set[int] = set()  # devices of which it was logged that they claim too many samples
 
     # What the hooks call
 
@@ -147,11 +147,12 @@ class Deployment(Kept):
         if self.calls.first is not None:
             scheduler.keep_out(self.calls.busy)
         schedule = scheduler.schedule(self.directory.connected()).tolist()
-        log.info("round %d: training on %s", t, shortened([self.directory.name(device) for device in schedule]))
+        log.debug("round %d: training on %s", t, shortened([self.directory.name(device) for device in schedule]))
         replies = yield [node for device in schedule if (node := self.directory.node(device)) is not None]
         reports, updates, failures = self._read(t, replies)
         cut = self.calls.cut
         self.record = scheduler.settle(reports, None if self.calls.first is None else cut)
+        self.notices.tell(t)
         self.patience.judge(self.record, failures, self.fleet.why_nobody, cut)
         sent = self.record.decision.schedule[self.record.transmission.sent].tolist()
         counted = [updates[device] for device in sent if device in updates]
@@ -161,7 +162,7 @@ class Deployment(Kept):
         self, t: int, replies: Iterable[Message]
     ) -> tuple[dict[int, DeviceReport], dict[int, Message], dict[int, str]]:
         """By device: the reports that pass every check, the updates with them that can be averaged, and why the others
-        cannot be used. That costs a sender the round, and is logged once with the reason.
+        cannot be used. That costs a sender the round, and is logged with the reason.
         """
         # A reply says whom it comes from, so it is not asked: the message that it answers tells.
         called = {message.metadata.message_id: device for device, message in self._called}
@@ -191,8 +192,8 @@ class Deployment(Kept):
             del updates[device], reports[device]
         late = f"no reply within the deadline of {self.deadline_s:g} s"
         silent = [k for k in dict.fromkeys(called.values()) if k not in {*updates, *failures, *self.calls.cut}]
-        if silent:
-            log.warning("round %d: %s from %s", t, late, shortened([self.directory.name(k) for k in silent]))
+        for device in silent:
+            self.notices.add(t, "no update", device, late)
         arrays, found = most_common([update.keys for update in updates.values()])
         usable = {}
         for device, update in updates.items():
@@ -219,13 +220,9 @@ class Deployment(Kept):
         nobody takes over the average by claiming more than any device could have received.
         """
         most = ceil(USUAL_SHARE * self.scheduler.usual_samples(device))
-        if stored > most and device not in self._weighed_down:
-            self._weighed_down.add(device)
-            log.warning(
-                "round %d: device %s says that it stores %d samples; %d count, %d times what is usual "
-                "(max_examples sets another limit)",
-                *(self.scheduler.round, self.directory.name(device), stored, most, USUAL_SHARE),
-            )
+        if stored > most:
+            reason = f"it says that it stores {stored} samples; {most} count, {USUAL_SHARE} times what is usual"
+            self.notices.add(self.scheduler.round, "less weight than claimed, by max_examples", device, reason)
         return min(stored, most)
 
     def _late_updates(self, t: int, on_time: Sequence[Message]) -> list[Message]:
@@ -245,7 +242,7 @@ class Deployment(Kept):
                 self._drop(t, reply.device, f"{problem} (it is of round {t - reply.age})")
                 continue
             name = self.directory.name(reply.device)
-            log.info("round %d: the update of device %s for round %d is used", t, name, t - reply.age)
+            log.debug("round %d: the update of device %s for round %d is used", t, name, t - reply.age)
             kept.append(update)
         return kept
 
@@ -288,6 +285,7 @@ class Deployment(Kept):
             if record[self.weight_key]:
                 found[node][0].content = RecordDict({USUAL[1]: record})
                 kept.append(found[node][0])
+        self.notices.tell(t)
         return kept
 
     def known_nodes(self, grid: Grid) -> list[int]:
@@ -301,7 +299,7 @@ class Deployment(Kept):
         return device
 
     def _drop(self, t: int, device: int | None, reason: str) -> str:
-        log.warning("round %d: the reply of device %s is dropped: %s", t, self.directory.name(device), reason)
+        self.notices.add(t, "reply dropped", device, reason)
         return reason
 
     def describe(self) -> dict[str, Any]:
@@ -335,7 +333,7 @@ class Patience(Kept):
 
     kept = ("lost", "modelless", "trained", "failed")
 
-    def __init__(self, limit: int | None, rounds: int, name: Callable[[int], str]) -> None:
+    def __init__(self, limit: int | None, rounds: int, name: Callable[[int | None], str]) -> None:
         """limit: None never ends a run; rounds: of the whole run; name: of a device."""
         self.limit, self.rounds, self.name = limit, rounds, name
         self.lost = 0
@@ -363,7 +361,7 @@ class Patience(Kept):
             self.lost = 0
             return
         self.lost += 1
-        reason = self._failures()
+        reason = by_reason(self.failed, self.name)
         if not len(schedule):
             reason = "no device can be in time" if able.any() else otherwise()
         if self.lost == 1:
@@ -375,15 +373,6 @@ class Patience(Kept):
     def _exhausted(self, able: Flags, limit: int) -> bool:
         untried = any(device not in self.failed for device in np.flatnonzero(able).tolist())
         return self.lost >= (LONGEST * limit if untried else limit)
-
-    def _failures(self) -> str:
-        """Why, with the devices it is true of, the most common reason first."""
-        common = Counter(self.failed.values()).most_common()
-        parts = []
-        for reason, number in common[:3]:
-            devices = [self.name(device) for device in sorted(self.failed) if self.failed[device] == reason]
-            parts.append(f"{reason} (device{'s' if number > 1 else ''} {shortened(devices)})")
-        return "; ".join(parts) + (f"; and {len(common) - 3} other reasons" if len(common) > 3 else "")
 
     def aggregated(self, t: int, made: bool) -> None:
         """Updates were received in round t; made: whether the strategy inside made a model of them."""

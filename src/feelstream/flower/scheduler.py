@@ -24,6 +24,7 @@ from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.errors import ScenarioError
 from feelstream.flower.estimates import Estimates, Replies, Turns
 from feelstream.flower.kept import Kept
+from feelstream.flower.notices import Notices
 from feelstream.flower.settings import Measuring
 from feelstream.flower.wire import Bounds, DeviceReport
 from feelstream.guard import broken
@@ -52,8 +53,10 @@ class Scheduler(Kept):
         max_report_age: int = 5,
         passes: bool = True,
         measuring: Measuring | None = None,
+        notices: Notices | None = None,
     ) -> None:
         """As in settings.py; measuring: which measurements count, and whether rounds are planned by them."""
+        self.notices = notices or Notices()
         _refuse_what_no_server_knows(scenario)
         self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
         self.system, self.policy = scenario.known_system(classes), scenario.policy
@@ -62,7 +65,7 @@ class Scheduler(Kept):
         self.passes = passes and self.bounds.since_use and self.bounds.never_deletes
         sizes = class_sizes([each.share for each in scenario.devices.classes], self.system.devices)
         kinds = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.zeros(self.system.devices, np.int64)
-        self.estimates = Estimates(self.system, measuring or Measuring(), kinds)
+        self.estimates = Estimates(self.system, measuring or Measuring(), kinds, self.notices)
         self.round, devices = 0, self.system.devices
         learn_reliability = scenario.system.reliability == "learned"
         self.server = ServerState.first(self.policy, self.system, seed, learn_reliability)
@@ -141,7 +144,7 @@ class Scheduler(Kept):
     def exclude(self, device: int, reason: str) -> None:
         """Keep a device out of this round's schedule, and say why."""
         self._excluded[device] = True
-        log.warning("round %d: device %d is left out: %s", self.round, device, reason)
+        self.notices.add(self.round, "left out", device, reason)
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
@@ -151,7 +154,7 @@ class Scheduler(Kept):
             in_time = able & (system.cycles / self.f_hz < system.round_s)  # the others never get a turn
             ready = in_time if reliability is None else reliability.ready(in_time, self.round)
             if ready.any() and not self.fresh_labels[ready].any():
-                log.info(
+                log.debug(
                     "round %d: all data was used and no device has received more: a new pass over it begins", self.round
                 )
                 self.used_labels[:] = 0
@@ -226,9 +229,8 @@ class Scheduler(Kept):
             late = made.sent & (made.t_cmp_s + made.t_tr_s > self.system.round_s * (1 + 1e-9))
             if not late.any():
                 return turns, gain
-            log.warning(
-                "round %d: these devices took longer than system.round_s: %s", self.round, schedule[late].tolist()
-            )
+            for device in schedule[late].tolist():
+                self.notices.add(self.round, "update too late", device, "it took longer than system.round_s")
             gain[schedule[late]] = 0.0
 
     def _modelled(self, observation: Observation, decision: Decision, gain: Reals, replies: Replies) -> Transmission:
