@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import feelstream as fs
 from feelstream.cli import app as commands
 from feelstream.flower import Scheduled, WorldGrid, world_subset
-from feelstream.policies import Policy
+from feelstream.flower.world_grid import policy_of
 from feelstream.policies.base import Decision
 from feelstream.report import results_in
 
@@ -78,34 +78,13 @@ def sampling(**more: Any) -> FedAvg:
 class Watched(WorldGrid):
     """Notes to which devices a model was sent in each round."""
 
-    def __init__(self, *known: Any, **more: Any) -> None:
-        super().__init__(*known, **more)
-        self.batches: dict[int, tuple[int, ...]] = {}
-
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         batch = list(messages)
         numbers = super().push_messages(batch)
-        if any(message.metadata.message_type == "train" for message in batch) and not self.over:
-            nodes = sorted(message.metadata.dst_node_id for message in batch)
-            self.batches[self._simulation.round] = tuple(node - 1 for node in nodes)
+        if batch and batch[0].metadata.message_type == "train" and not self.over:
+            called = {message.metadata.dst_node_id - 1 for message in batch}
+            self.batches = {**getattr(self, "batches", {}), self._simulation.round: called}
         return numbers
-
-
-class Again(Policy):
-    """Schedules these devices, as far as they can compute within the round."""
-
-    sent: tuple[tuple[int, ...], ...]
-
-    def select(self, state: Any, observation: Any, rng: Any) -> Decision:
-        able = observation.available & (observation.compute_time_s < observation.system.time_s)
-        ids = np.array([k for k in self.sent[observation.round - 1] if able[k]], np.int64)
-        return Decision(ids, observation.plan(len(ids), able))
-
-    def transmit(self, observation: Any, decision: Any, gain: Any) -> Any:
-        return super().transmit(observation, decision, gain)
-
-    def most_power_w(self, system: Any, beta: Any) -> Any:
-        return super().most_power_w(system, beta)
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -115,8 +94,13 @@ def test_counts_and_energy_are_those_of_a_simulation_of_the_same_schedule(world:
     result = start(sampling(), grid)
     run = grid.finish(tmp_path / "run")
     assert max(map(len, grid.batches.values())) > 1
-    sent = tuple(grid.batches.get(t, ()) for t in range(1, T + 1))
-    again = fs.simulate(scenario.with_(policy=Again(size=K, sent=sent)), seed=SEED)
+
+    def schedule(observation: Any) -> Decision:
+        able = observation.available & (observation.compute_time_s < observation.system.time_s)
+        ids = np.array([k for k in sorted(grid.batches.get(observation.round, ())) if able[k]], np.int64)
+        return Decision(ids, observation.plan(len(ids), able))
+
+    again = fs.simulate(scenario.with_(policy=policy_of("again", K, schedule)), seed=SEED)
     assert again.devices is not None
     assert run.devices is not None
     assert_frame_equal(run.devices, again.devices)
@@ -127,9 +111,8 @@ def test_counts_and_energy_are_those_of_a_simulation_of_the_same_schedule(world:
     assert sorted(trained) == [(k, 40) for k in sorted(scheduled["device"])]
     assert run.evaluations is not None
     assert run.evaluations["value"].drop_nulls().to_list() == [41.0] * len(scheduled)
-    assert run.rounds[-1, "accuracy" if run.rounds["accuracy"].null_count() == 0 else "app_accuracy"] == pytest.approx(
-        0.5
-    )
+    accuracy = "accuracy" if run.rounds["accuracy"].null_count() == 0 else "app_accuracy"
+    assert run.rounds[-1, accuracy] == pytest.approx(0.5)
     assert fs.verify(tmp_path / "run").ok
 
 
@@ -149,18 +132,15 @@ def test_scheduled_does_what_the_simulator_does(policy: str, tmp_path: Path) -> 
 
 def test_late_replies_come_late() -> None:
     grid = WorldGrid(fs.preset("tiny", [*BASE, *STRESS]), client_app([]), seed=SEED)
-    model = RecordDict({"arrays": ArrayRecord([np.zeros(2)])})
-    for _ in range(T - 1):
+    model, came = RecordDict({"arrays": ArrayRecord([np.zeros(2)])}), list[tuple[int, int]]()
+    for _ in range(T // 2):
         numbers = list(grid.push_messages([Message(model, node, "train") for node in grid.get_node_ids()]))
-        on_time = [message.metadata.src_node_id for message in grid.pull_messages(numbers)]
+        on_time = sum(not reply.has_error() for reply in grid.pull_messages(numbers))
         list(grid.push_messages([Message(model, 1, "train")]))
-        late = [message.metadata.src_node_id for message in grid.pull_messages(numbers)]
-        record = grid.finish().rounds.row(-2, named=True) if late else None
-        if record is not None and on_time:
-            assert not {*on_time} & {*late}
-            assert len(on_time) == record["transmitted"]
-            return
-    raise AssertionError("nobody was late")
+        came.append((on_time, on_time + len(list(grid.pull_messages(numbers)))))
+    rounds = grid.finish().rounds[::2]
+    assert came == list(rounds.select("transmitted", "scheduled").iter_rows())
+    assert rounds["transmitted"].sum() < rounds["scheduled"].sum()
 
 
 def test_a_strategy_that_waits_for_nodes_lets_rounds_go_by(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,18 +204,21 @@ def test_a_subset_is_of_the_devices_own_data() -> None:
 
     @client.train()
     def train(message: Message, context: Context) -> Message:
-        found.append((world_subset((data, data.tolist()), message), world_subset(data, message, labels)))
+        found.extend([*world_subset((data, data.tolist()), message), world_subset(data, message, labels)])
         return Message(message.content, reply_to=message)
 
-    scenario = fs.preset("tiny", BASE)
-    grid, model = WorldGrid(scenario, client, seed=SEED), RecordDict({"arrays": ArrayRecord([np.zeros(2)])})
-    list(grid.send_and_receive([Message(model, 1, "train")]))
-    stored = fs.simulate(scenario.with_(policy="select_all"), seed=SEED).devices
-    assert stored is not None
-    first = stored.row(0, named=True)
-    (rows, as_list), by_label = found[0]
-    assert rows.tolist() == as_list == [i % 21 for i in range(first["stored"])]
-    assert np.bincount(labels[by_label], minlength=10).tolist() == first["fresh_labels"]
+    model = RecordDict({"arrays": ArrayRecord([np.zeros(2)])})
+    grid = WorldGrid(fs.preset("tiny", BASE), client, seed=SEED)
+    for _ in range(T):
+        grid.send_and_receive([Message(model, 1, "train")])
+    devices = grid.finish().devices
+    assert devices is not None
+    for row in (trained := devices.filter("scheduled")).iter_rows(named=True):
+        rows, as_list, by_label = (found.pop(0) for _ in range(3))
+        assert rows.tolist() == as_list == [i % 21 for i in range(row["stored"])]
+        held = np.add(row["used_labels"], row["fresh_labels"])
+        assert np.bincount(labels[by_label], minlength=10).tolist() == held.tolist()
+    assert trained["stored"].max() == 600 // K  # all of its shard
     assert world_subset(data, Message(model, 1, "train")) is data
 
 

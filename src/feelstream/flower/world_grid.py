@@ -33,6 +33,7 @@ from feelstream.arrays import Nested, Reals
 from feelstream.columns import REAL
 from feelstream.errors import RunError, sentence
 from feelstream.evaluation import Evaluator, Measured
+from feelstream.flower.exchange import KEPT
 from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.replay import device_of
 from feelstream.flower.wire import QUERY, REPORT, SERVER
@@ -143,6 +144,7 @@ class WorldGrid(LocalGrid):
         batch, self._polls, last = list(messages), 0, self.scenario.system.rounds
         told = [int(m.content.metric_records[SERVER]["round"]) for m in batch if _of_ours(m)]  # type: ignore[arg-type]
         self.scheduled |= bool(told)
+        self.sent.clear()  # models are large, and rounds many
         while told and self._simulation.round + 1 < min(told[0], last):
             self._rest()  # a round in which it called nobody
         self._look_ahead()
@@ -153,6 +155,9 @@ class WorldGrid(LocalGrid):
                 log.warning("the scenario ends after round %d: what is sent now is not answered", last)
             self.over |= bool(calls)
             return super().push_messages(batch)
+        for number in [number for number, due in self._late.items() if due + KEPT <= self._simulation.round]:
+            self._replies.pop(number, None)
+            del self._late[number]
         record = self._play(calls)
         numbers = list(super().push_messages(batch))
         late = {*self._called} - {*record.decision.schedule[record.transmission.arrived].tolist()}
