@@ -179,7 +179,7 @@ def presets(names: dict[str, list[str]], quick: bool) -> Iterator[Case]:
 
 def plugins(names: dict[str, list[str]]) -> Iterator[Case]:
     for kind, place in PLACES.items():
-        for name in names[kind]:
+        for name in names.get(kind, []):  # a kind that the earlier tree has not
             chosen = f'{place}=["{name}"]' if kind == "evaluator" else f"{place}={name}"
             fields = (*LEARNING, *NEEDED.get((kind, name), ()), chosen)
             streams = STREAMS if kind in ("buffer", "partition") else {"": ()}

@@ -153,7 +153,8 @@ def _known(plugin: Any, kind: Kind[Any]) -> Iterator[Any]:
 
 def scenario_with(named: Any, field: str, tables: Tables) -> Scenario:
     """The usual one with this case's fields and the plug-in; ScenarioError where they do not go together."""
-    known = {**USUAL, **(LEARNING if field.startswith("learning.") else {}), **tables}
+    learns = field.startswith("learning.") or getattr(named, "of_model", False)
+    known = {**USUAL, **(LEARNING if learns else {}), **tables}
     found: dict[str, Any] = {}
     for name, value in sorted(known.items()):  # a section before its fields
         if name != field:
