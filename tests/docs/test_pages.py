@@ -46,6 +46,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def _anchors(page: Path) -> set[str]:
+    """Of its headings, as Markdown makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {"-".join(re.sub(r"\]\([^)]*\)|[^\w\s-]", "", title.lower()).split()) for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_into_a_page_lead_to_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\((?!\w+://)([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    places = [(page.parent / target if target else page, anchor) for target, anchor in links]
+    assert [(file, anchor) for file, anchor in places if file.is_file() and anchor not in _anchors(file)] == []
+
+
 def _exists(target: Path) -> bool:
     made = target.resolve().is_relative_to(DOCS) and str(target.resolve().relative_to(DOCS)) in MADE_BY_THE_SITE
     return made or target.is_dir() or (target.is_file() and target.stat().st_size > 0)  # an empty picture shows nothing
