@@ -87,6 +87,12 @@ class Watched(WorldGrid):
         return numbers
 
 
+@pytest.fixture(autouse=True)
+def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strategies that wait for nodes look for them once a second."""
+    monkeypatch.setattr("flwr.serverapp.strategy.strategy_utils.sleep", lambda _: None)
+
+
 @pytest.mark.parametrize("world", WORLDS)
 def test_counts_and_energy_are_those_of_a_simulation_of_the_same_schedule(world: str, tmp_path: Path) -> None:
     scenario, trained = fs.preset("tiny", [*BASE, *WORLDS[world]]), list[tuple[int, int]]()
@@ -143,8 +149,7 @@ def test_late_replies_come_late() -> None:
     assert rounds["transmitted"].sum() < rounds["scheduled"].sum()
 
 
-def test_a_strategy_that_waits_for_nodes_lets_rounds_go_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flwr.serverapp.strategy.strategy_utils.sleep", lambda _: None)
+def test_a_strategy_that_waits_for_nodes_lets_rounds_go_by() -> None:
     grid = WorldGrid(fs.preset("tiny", [*BASE, *AWAY, "system.rounds=40"]), client_app([]), seed=SEED)
     start(FedAdam(fraction_evaluate=0.0, min_available_nodes=K - 2), grid, rounds=3)
     rounds = grid.finish().rounds

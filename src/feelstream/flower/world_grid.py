@@ -134,6 +134,7 @@ class WorldGrid(LocalGrid):
             if self._before is not None:
                 self._rest()
                 self._look_ahead()
+                self._polls = POLLS - 2  # who waits already need not be waited for as long again
             else:  # there is no round left in which they could come
                 self.over, self._there = True, np.ones(self.devices, bool)
         return (np.flatnonzero(self._there) + 1).tolist()
@@ -205,7 +206,6 @@ class WorldGrid(LocalGrid):
     def _rest(self) -> None:
         """Let a round go by."""
         self._close(self._play())
-        self._polls = 0
         self._measured[-1] |= self._measured[-2] if len(self._measured) > 1 else {}  # the model is as it was
 
     # The clients
