@@ -6,7 +6,8 @@ Each shows the rounds table as it grows. Beside them OpenMetrics, which needs no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,8 @@ from feelstream.scenario.fields import flat
 from feelstream.scenario.files import to_toml
 
 LONGEST = 500  # letters of a parameter; MLflow refuses more than 6000, and nobody reads them
+DEPLOYED = {"round_seconds": "seconds", "timeout_seconds": "timeout_s", "reliability_min": "reliability_min"}
+Series = dict[str, dict[str | None, Any]]
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
@@ -116,12 +119,20 @@ class OpenMetrics(Callback):
     """Serve http://127.0.0.1:PORT/metrics while a run goes on, for Prometheus and its like: a gauge for each column of
     the rounds table, with its value in the last round.
 
+    Of a deployment also gauges of what is no part of the trace (round_seconds by the clock on the wall, in place of
+    sim_time_s; timeout_seconds, reliability_min, meters_stuck), and counters since the server began: failed and late
+    replies, energy_joules, and wasted_joules of devices that trained in vain.
+
     Only this machine can reach it: a collector elsewhere needs a proxy of yours, with whatever rights you give it.
     """
 
-    def __init__(self, port: int = 0) -> None:
-        """port: 0 takes a free one, which `port` then tells."""
-        self._page = "# EOF\n"
+    def __init__(self, port: int = 0, devices: bool = False) -> None:
+        """port: 0 takes a free one, which `port` then tells. devices: series for each device of a deployment, by its
+        name: device_failed, device_energy_joules, device_queue_j, device_reliability.
+        """
+        self._page, self._devices = "# EOF\n", devices
+        self._gauges: Series = {}  # of the last deployed round, by name, and by device, or None for all together
+        self._totals: Series = {}
         page = self  # what the handler, which Python makes for each request, looks at
 
         class Handler(BaseHTTPRequestHandler):
@@ -146,13 +157,41 @@ class OpenMetrics(Callback):
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def on_start(self, scenario: Scenario, seed: int) -> None:
-        self._labels = f'{{policy="{scenario.policy.plugin_name()}",seed="{seed}"}}'
+        self._labels = {"policy": scenario.policy.plugin_name(), "seed": str(seed)}
+        self._gauges, self._totals = {}, defaultdict(lambda: defaultdict(float))
+
+    def on_deployed(self, line: Mapping[str, Any], devices: Mapping[str, Any]) -> None:
+        self._gauges = {name: {None: line[column]} for name, column in DEPLOYED.items()}
+        self._gauges["meters_stuck"] = {None: len(line["meters_stuck"])}
+        for name in ("failed", "late"):
+            self._totals[name][None] += len(line[name])
+        for name in ("energy", "wasted"):
+            self._totals[f"{name}_joules"][None] += line[f"{name}_j"]
+        if not self._devices:
+            return
+        for name in ("queue_j", "reliability"):
+            self._gauges[f"device_{name}"] = dict(zip(devices["name"], devices[name].tolist(), strict=True))
+        for device, energy_j in zip(devices["name"], devices["energy_j"].tolist(), strict=True):
+            self._totals["device_energy_joules"][device] += energy_j
+            self._totals["device_failed"][device] += device in line["failed"]
 
     def on_round(self, row: Row) -> None:
+        shown = {"round": row["round"], **measured(row)}
+        if self._gauges:
+            del shown["sim_time_s"]  # devices work by the clock on the wall
         lines = []
-        for name, value in {"round": row["round"], **measured(row)}.items():
-            lines += [f"# TYPE feelstream_{name} gauge", f"feelstream_{name}{self._labels} {value}"]
+        gauges: Series = {name: {None: value} for name, value in shown.items()}
+        for name, values in (gauges | self._gauges).items():
+            lines += [f"# TYPE feelstream_{name} gauge", *self._samples(name, values)]
+        for name, values in self._totals.items():
+            lines += [f"# TYPE feelstream_{name} counter", *self._samples(f"{name}_total", values)]
         self._page = "\n".join([*lines, "# EOF", ""])
+
+    def _samples(self, name: str, values: Mapping[str | None, Any]) -> list[str]:
+        """A line for each value; its labels are those of the run, and the device's name, if it is of one."""
+        run = ",".join(_label(*each) for each in self._labels.items())
+        labels = ((run if device is None else f"{run},{_label('device', device)}", values[device]) for device in values)
+        return [f"feelstream_{name}{{{found}}} {value}" for found, value in labels]
 
     def on_end(self, run: Run) -> None:
         self.close()
@@ -161,3 +200,9 @@ class OpenMetrics(Callback):
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _label(name: str, value: str) -> str:
+    """Escaped, since devices choose their names themselves."""
+    escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'{name}="{escaped}"'

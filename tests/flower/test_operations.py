@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import runpy
 import sys
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
+from flwr.app import MetricRecord
 
 import feelstream as fs
 from feelstream.callbacks import CONTENT_TYPE, OpenMetrics
@@ -68,30 +70,110 @@ def test_a_callback_that_raises_ends_no_run(tmp_path: Path, caplog: pytest.LogCa
     assert [r.levelname for r in told] == ["ERROR", "DEBUG"]
 
 
-def test_the_last_round_can_be_collected_on_this_machine() -> None:
-    metrics = OpenMetrics()
-    address = f"http://127.0.0.1:{metrics.port}"
+def collected(metrics: OpenMetrics, **options: Any) -> dict[str, dict[str, float]]:
+    """The series of a federation of two rounds, one of whose two devices never replies, by metric and labels."""
+    evaluate = lambda t, arrays: MetricRecord({"loss": 1.0, "accuracy": 0.5})  # noqa: E731
     try:
-        strategy(callbacks=[metrics], seed=4).start(grid_of(client(growing)), model(), num_rounds=2)
-        with urlopen(f"{address}/metrics") as answer:
+        strategy(callbacks=[metrics], seed=4, **options).start(
+            grid_of(client(growing), silent_in_training(client(growing))), model(), num_rounds=2, evaluate_fn=evaluate
+        )
+        with urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as answer:
             page = answer.read().decode()
             assert answer.headers["Content-Type"] == CONTENT_TYPE
+    finally:
+        metrics.close()
+    assert page.endswith("# EOF\n")
+    series: dict[str, dict[str, float]] = {}
+    family, kind = "", ""
+    for line in page.splitlines()[:-1]:
+        if line.startswith("# TYPE "):
+            family, kind = line.split()[2:]
+            assert family not in series
+            continue
+        found = re.fullmatch(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)+)\} (\S+)', line)
+        assert found, line
+        assert found[1] == (f"{family}_total" if kind == "counter" else family)
+        series.setdefault(found[1], {})[found[2]] = float(found[3])
+    return series
+
+
+def test_the_last_round_can_be_collected_on_this_machine() -> None:
+    metrics = OpenMetrics()
+    try:
         with pytest.raises(HTTPError):
-            urlopen(f"{address}/elsewhere")
+            urlopen(f"http://127.0.0.1:{metrics.port}/elsewhere")
         with pytest.raises(FeelstreamError, match="cannot be used for metrics"):
             OpenMetrics(metrics.port)
     finally:
         metrics.close()
-    assert 'feelstream_round{policy="lyapunov",seed="4"} 2\n' in page
-    assert "# TYPE feelstream_queue_max_j gauge\n" in page
-    assert page.endswith("# EOF\n")
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """The lines for programs."""
+    return [json.loads(line.message) for line in caplog.records if line.name == "flwr.feelstream.rounds"]
+
+
+def test_metrics_tell_what_an_operator_needs(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="flwr.feelstream.rounds"):
+        seen = collected(OpenMetrics())
+    lines = told(caplog)
+    labels = 'policy="lyapunov",seed="4"'
+    assert seen["feelstream_round"] == {labels: 2}
+    assert seen["feelstream_round_seconds"] == {labels: lines[-1]["seconds"]}
+    assert seen["feelstream_reliability_min"] == {labels: 0.5}
+    assert seen["feelstream_failed_total"] == {labels: sum(len(line["failed"]) for line in lines)}
+    assert seen["feelstream_late_total"] == {labels: 0}
+    for name in ("energy", "wasted"):
+        assert seen[f"feelstream_{name}_joules_total"][labels] == sum(line[f"{name}_j"] for line in lines) > 0
+    assert "feelstream_sim_time_s" not in seen
+    assert not any("device" in name for name in seen)
+
+
+def test_devices_have_series_of_their_own_whatever_they_call_themselves() -> None:
+    names = ["0", "1", 'north"} 1\nfeelstream_round{a="', "back\\slash"]
+    seen = collected(OpenMetrics(devices=True), names=names)
+    run = 'policy="lyapunov",seed="4",device='
+    assert (
+        seen["feelstream_device_failed_total"][f'{run}"1"'] == seen["feelstream_failed_total"][run[: -len(",device=")]]
+    )
+    assert seen["feelstream_device_reliability"][f'{run}"1"'] == 0.5
+    for name, whole in (("device_energy_joules_total", "energy_joules_total"), ("device_failed_total", "failed_total")):
+        each = seen[f"feelstream_{name}"]
+        assert list(each) == [
+            f'{run}"0"',
+            f'{run}"1"',
+            rf'{run}"north\"}} 1\nfeelstream_round{{a=\""',
+            rf'{run}"back\\slash"',
+        ]
+        assert sum(each.values()) == pytest.approx(sum(seen[f"feelstream_{whole}"].values()))
+    assert max(seen["feelstream_device_queue_j"].values()) == pytest.approx(
+        max(seen["feelstream_queue_max_j"].values())
+    )
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    text = (Path(__file__).parents[2] / "examples" / "grafana.json").read_text(encoding="utf-8")
+    panels = json.loads(text)["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert all(target["expr"] for panel in panels for target in panel["targets"])
+    asked, seen = set(re.findall(r"feelstream_\w+", text)), collected(OpenMetrics(devices=True))
+    assert asked <= seen.keys()
+    since = (
+        "failed_total",
+        "late_total",
+        "wasted_joules_total",
+        "round_seconds",
+        "reliability_min",
+        "device_failed_total",
+    )
+    assert asked >= {f"feelstream_{name}" for name in since}
 
 
 def test_every_round_has_a_line_for_programs(caplog: pytest.LogCaptureFixture) -> None:
     grid = grid_of(client(growing), silent_in_training(client(growing)))
     with caplog.at_level(logging.INFO, logger="flwr.feelstream.rounds"):
         strategy().start(grid, model(), num_rounds=2)
-    lines = [json.loads(line.message) for line in caplog.records if line.name == "flwr.feelstream.rounds"]
+    lines = told(caplog)
     assert [line["round"] for line in lines] == [1, 2]
     assert lines[0]["transmitted"] == ["0"]
     assert lines[0]["failed"] == {"1": "no reply within the deadline of 4 s"}

@@ -80,6 +80,7 @@ class Rounds:
         self.evaluation_timeout_s = evaluation_timeout_s
         self.result = Result(arrays=arrays)
         self.round = 0
+        self.callbacks: Sequence[Callback] = ()  # told of every round
         self.logs: Path | None = None  # the directory for logs, where the run has one
         self._noted: dict[int, str] = {}  # meters, as they were last written there
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
@@ -113,15 +114,23 @@ class Rounds:
         for phase, before, after in zip(self.timings, laps, laps[1:], strict=False):
             self.timings[phase] += after - before
         self.round = t
-        self._note(self._line(record, laps[-1] - laps[0]))
+        line = self._line(record, laps[-1] - laps[0])
+        self._note(json.dumps(line, ensure_ascii=False))
+        if self.callbacks:
+            names, reliability = deployment.directory.names, record.observation.reliability
+            known = np.ones(len(record.energy_j)) if reliability is None else reliability
+            columns = {"energy_j": record.energy_j, "queue_j": record.queue_next_j, "reliability": known}
+            devices = {"name": list(names), **{name: values[: len(names)] for name, values in columns.items()}}
+            for callback in self.callbacks:
+                callback.on_deployed(line, devices)
         return record
 
-    def _line(self, record: RoundRecord, seconds: float) -> str:
+    def _line(self, record: RoundRecord, seconds: float) -> dict[str, Any]:
         """What the round was: when, how long, who and why not, what it cost. Energy is the sum over all devices."""
         deployment, schedule, sent = self.deployment, record.decision.schedule, record.transmission.sent
         name, failed, calls = deployment.directory.name, deployment.patience.failed, deployment.calls
         reliability = record.observation.reliability
-        about = {
+        return {
             "round": record.observation.round,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
@@ -138,7 +147,6 @@ class Rounds:
             "meters": dict(Counter(deployment.fleet.meters.values())),
             "meters_stuck": [name(k) for k in deployment.scheduler.estimates.stuck],
         }
-        return json.dumps(about, ensure_ascii=False)
 
     def _note(self, line: str) -> None:
         """Beside the run, and no part of it: what depends on the clock on the wall, and which meters are in use."""
@@ -225,15 +233,18 @@ class Tolerant(Callback):
         self._callback, self._said = callback, ""
         self.on_start = callback.on_start
 
+    def on_deployed(self, line: Mapping[str, Any], devices: Mapping[str, Any]) -> None:
+        self._try("on_deployed", line, devices)
+
     def on_round(self, row: Row) -> None:
-        self._try(self._callback.on_round, row)
+        self._try("on_round", row)
 
     def on_end(self, run: Run) -> None:
-        self._try(self._callback.on_end, run)
+        self._try("on_end", run)
 
-    def _try(self, told: Callable[[Any], object], what: Any) -> None:
+    def _try(self, hook: str, *what: Any) -> None:
         try:
-            told(what)
+            getattr(self._callback, hook)(*what)
         except Exception as problem:
             level = logging.DEBUG if self._said == str(problem) else logging.ERROR  # it may fail in every round
             self._said = str(problem)
@@ -243,7 +254,7 @@ class Tolerant(Callback):
 def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:
     """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
     begin, seed = perf_counter(), rounds.deployment.options.seed
-    callbacks = [Tolerant(callback) for callback in callbacks]
+    rounds.callbacks = callbacks = [Tolerant(callback) for callback in callbacks]
     for callback in callbacks:
         callback.on_start(rounds.scenario, seed)
     if out is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,11 @@ class Callback:
     def on_model(self, round: int, theta: NDArray[np.float32]) -> None:
         """After each round of a simulation that learns: the model that is tested, float32 (d,), read-only, as
         `feelstream.learning.models` lays it out; before on_round.
+        """
+
+    def on_deployed(self, line: Mapping[str, Any], devices: Mapping[str, Sequence[Any] | NDArray]) -> None:
+        """After each round of a deployment, before on_round. line: that of logs/rounds.jsonl; devices: of all that have
+        a name, in the same order: `name`, `energy_j` of the round, `queue_j` after it, `reliability` before it.
         """
 
     def on_end(self, run: Run) -> None:
