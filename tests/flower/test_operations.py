@@ -22,6 +22,7 @@ import feelstream as fs
 from feelstream.callbacks import CONTENT_TYPE, OpenMetrics
 from feelstream.errors import BusyError, FeelstreamError
 from feelstream.flower import ScheduledFedAvg
+from feelstream.flower.notices import Notices
 from feelstream.policies import Balanced, Lyapunov
 from feelstream.run.files import sole_writer, usable_directory
 
@@ -194,6 +195,26 @@ def test_a_round_is_one_line_and_trouble_is_told_once_for_all_devices(caplog: py
         "round 1: report refused: there is no device '99' in this run (node 99)",
         "round 1: measurement left aside: e-tr-j must lie between 0 and 1e+06, not -1.0 (devices 2, 3)",
         "round 1: no update: no reply within the deadline of 4 s (devices 0, 1)",
+    ]
+
+
+def test_too_few_nodes_to_evaluate_on_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
+        strategy(fraction_evaluate=1.0, min_evaluate_nodes=2).start(grid_of(client(growing)), model(), num_rounds=3)
+    assert sum("too few to evaluate on; 2 are needed" in line for line in caplog.messages) == 1
+
+
+def test_a_line_has_the_most_common_reasons_and_forgets_who_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    notices = Notices(noun="node")
+    for here in ([], [7], [8]):
+        notices.forget(here)
+        for node, reason in enumerate(["rare", *"aabbcc", "no name", "late"]):
+            notices.add(1, "refused", node, reason)
+        notices.tell(1)
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
+        "round 1: refused: a (nodes 1, 2); b (nodes 3, 4); c (nodes 5, 6); and 3 other reasons",
+        "round 1: refused: a (nodes 1, 2); b (nodes 3, 4); c (nodes 5, 6); and 2 other reasons",  # not of node 7
+        "round 1: refused: a (nodes 1, 2); b (nodes 3, 4); c (nodes 5, 6); and 2 other reasons",
     ]
 
 
