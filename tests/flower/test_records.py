@@ -17,7 +17,7 @@ import feelstream as fs
 from feelstream.flower import Device, Scheduled
 from feelstream.flower.fleet import DeploymentError
 from feelstream.flower.local_grid import Answer, LocalGrid
-from feelstream.flower.wire import read_model, write_model
+from feelstream.flower.updates import read_model, write_model
 
 Trained = Callable[[ArrayRecord], RecordDict]
 

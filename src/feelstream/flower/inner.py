@@ -29,9 +29,8 @@ from flwr.serverapp.strategy import (
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
-from feelstream.flower.wire import (
+from feelstream.flower.updates import (
     Model,
-    ReportError,
     as_floats,
     as_model,
     needs_floats,
@@ -39,6 +38,7 @@ from feelstream.flower.wire import (
     wants_one_of_each,
     write_model,
 )
+from feelstream.flower.wire import ReportError
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 OWN_MODELS = (FedXgbBagging, FedXgbCyclic)  # whose updates need not look like the model

@@ -28,24 +28,19 @@ from feelstream.flower.kept import Kept
 from feelstream.flower.notices import Notices, by_reason
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
-from feelstream.flower.wire import (
-    REPORT,
-    SERVER,
+from feelstream.flower.updates import (
     USUAL,
-    DeviceReport,
     Model,
-    ReportError,
     Update,
     Values,
     alike,
     alike_metrics,
     checked_metrics,
-    content_of,
     is_finite,
     most_common,
-    nobody_replied,
     read_update,
 )
+from feelstream.flower.wire import REPORT, SERVER, DeviceReport, ReportError, content_of, nobody_replied
 from feelstream.loop.round import RoundRecord
 from feelstream.scenario import Scenario
 
