@@ -76,3 +76,11 @@ def test_reports_verify_with(more: tuple[str, ...], policy: str) -> None:
     assert devices.filter(devices["gain"] == 0)["e_report_j"].sum() == 0  # in a fault nobody is heard
     assert devices["e_report_j"].sum() > 0
     verified(run)
+
+
+def test_features_of_those_alone_who_were_asked_verify() -> None:
+    more = ("policy.candidates=3", "data.features.kind=sketch", "data.features.cells=4")
+    devices = devices_of(run := fs.simulate(small(*LEARNING, "policy.name=update_norm", *more)))
+    answered = devices.filter(devices["e_report_j"] > 0).group_by("round").len()["len"]
+    assert 0 < answered.to_numpy().max() <= 3
+    verified(run)

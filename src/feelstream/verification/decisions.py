@@ -210,7 +210,7 @@ def traits_of(stored: Stored) -> frozenset[str]:
         "priced": name == "lyapunov_joint",  # only who can be planned with the band has a score
         "norms": name == "update_norm",
         "by reports": policy.asks,
-        "asks everyone": name == "gradient_norm" or (of_features is not None and always),
+        "asks everyone": name == "gradient_norm" or (of_features is not None and always and not policy.asks),
         "of model": of_features is not None and of_features.of_model,
         "cap": name in LYAPUNOV and policy.cardinality == "cap",
         "free": free,
