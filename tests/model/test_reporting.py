@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builders import system
 
 from feelstream.constants import Slot
-from feelstream.model.reporting import LONGEST_REST, Reliability, reporting
+from feelstream.model.energy import Core, Voltage
+from feelstream.model.reporting import LONGEST_REST, Reliability, reporting, worst_case_j
 
 # B = K bit/s·Hz at an SNR of 1: each of 4 devices has 1 Hz, and K P0 g/β / (B N0) = 1 gives log2(2) = 1 bit a second.
 SYSTEM = system(
@@ -57,6 +60,22 @@ def test_training_is_charged_once() -> None:
     np.testing.assert_allclose(found.energy_j(np.zeros(0, np.int64)), found.own_j + trained_j)
     trained_j[0] = 0.0  # scheduled: its training is in e_cmp_j
     np.testing.assert_allclose(found.energy_j(np.array([0])), found.own_j + trained_j)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_no_report_costs_more_than_the_worst_case_even_where_a_core_leaks(slow: bool) -> None:
+    """With leakage, computing takes the most energy at the lowest frequency, not at the highest."""
+    core = Core(dynamic_power_coefficient=1e9, frequency_hz=(4.0, 20.0), voltage_v=(0.5, 1.0))
+    leaking = replace(SYSTEM, energy=Voltage(leakage_w=2.0), cores=(core,), frequency_hz=(4.0, 20.0))
+    slot, rng = slot_of(9.0).model_copy(update={"slow": slow, "least_fading": 0.2}), np.random.default_rng(3)
+    ahead_j = worst_case_j(slot, leaking, np.full(4, 20.0), BETA, 4.0)
+    costs_j = []
+    for _ in range(500):
+        f_hz, gain = rng.uniform(4.0, 20.0, 4), BETA * rng.exponential(1.0, 4)
+        own_j = reporting(slot, leaking, f_hz, BETA, gain, EVERYONE).own_j
+        assert (own_j <= worst_case_j(slot, leaking, f_hz, BETA) * (1 + 1e-12)).all()
+        costs_j.append(own_j / ahead_j)
+    assert 0.7 < np.max(costs_j) <= 1 + 1e-12
 
 
 ONE, ALL = np.array([0]), np.ones(2, bool)

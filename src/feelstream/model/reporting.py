@@ -65,33 +65,36 @@ def reporting(slot: Slot, system: System, f_hz: Reals, beta: Reals, gain: Reals,
     ids = np.flatnonzero(answered)
     own_j, training_j = np.zeros(system.devices), np.zeros(system.devices)
     sending_s = slot.bits / np.asarray(_rate(system, ratio[ids]))
-    own_j[ids] = _computing_j(slot, system, f_hz[ids], sending_s, ids) + system.received_power_w / beta[ids] * sending_s
+    computing_j = system.compute_energy_j(_computing_hz(slot, system, f_hz[ids], sending_s), ids, slot.cycles)
+    own_j[ids] = computing_j + system.received_power_w / beta[ids] * sending_s
     if slot.trains:
         training_j[ids] = system.compute_energy_j(f_hz[ids], ids)
     return Reporting(answered, own_j, training_j)
 
 
-def worst_case_j(slot: Slot, system: System, f_hz: Reals, beta: Reals) -> Reals:
+def worst_case_j(slot: Slot, system: System, f_hz: Reals, beta: Reals, slowest_hz: float | None = None) -> Reals:
     """(K,) what no report exceeds: that of sending at least_fading, and E_cmp of training where it takes that.
 
     Without a least fading that is sending through the whole slot. Of a device that is scheduled, training is in its own
-    worst case already; so this is more than enough.
+    worst case already; so this is more than enough. slowest_hz: where f_hz is not known, but lies from there to f_hz.
     """
     longest_s = slot.slot_s
     if slot.least_fading:
         longest_s = min(longest_s, slot.bits / float(_rate(system, np.array(slot.least_fading))))
-    own_j = _computing_j(slot, system, f_hz, longest_s) + system.received_power_w / beta * longest_s
+    fastest_hz = _computing_hz(slot, system, f_hz, longest_s)
+    lowest_hz = system.frequency_hz[0] if slot.slow else slowest_hz
+    least_hz = fastest_hz if lowest_hz is None else np.minimum(lowest_hz, fastest_hz)
+    own_j = system.most_compute_energy_j(fastest_hz, least_hz, slot.cycles)  # a core that leaks takes more when slow
+    own_j = own_j + system.received_power_w / beta * longest_s
     return own_j + system.compute_energy_j(f_hz) if slot.trains else own_j
 
 
-def _computing_j(
-    slot: Slot, system: System, f_hz: Reals, sending_s: float | Reals, ids: Ids | slice = slice(None)
-) -> Reals:
-    """E_cmp of the report's cycles."""
-    if slot.slow:
-        left_s = np.maximum(slot.slot_s - sending_s, np.finfo(float).tiny)
-        f_hz = np.minimum(f_hz, np.maximum(slot.cycles / left_s, system.frequency_hz[0]))
-    return system.compute_energy_j(f_hz, ids, slot.cycles)
+def _computing_hz(slot: Slot, system: System, f_hz: Reals, sending_s: float | Reals) -> Reals:
+    """f_r, where sending takes so long."""
+    if not slot.slow:
+        return f_hz
+    left_s = np.maximum(slot.slot_s - sending_s, np.finfo(float).tiny)
+    return np.minimum(f_hz, np.maximum(slot.cycles / left_s, system.frequency_hz[0]))
 
 
 def _rate(system: System, ratio: Reals) -> Reals:

@@ -183,11 +183,18 @@ class System(Frozen):
         energy_j = ask(self.energy, "energy_j", cpus, training, f_hz, n=len(training))
         return energy_j if self.energy_factor is None else energy_j * self.energy_factor[ids]
 
-    def most_compute_energy_j(self, f_hz: Reals) -> Reals:
-        """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
-        time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
-        slowest_hz = self.cycles / time_s
-        most_j = ask(self.energy, "most_j", self.cpus, self.cycles, slowest_hz, f_hz, n=self.devices)
+    def most_compute_energy_j(self, f_hz: Reals, slowest_hz: Reals | None = None, cycles: float | None = None) -> Reals:
+        """(K,) what computing exceeds at no frequency from slowest_hz to f_hz.
+
+        slowest_hz: None: c/T_k, at which a device is just on time. cycles: as in `compute_energy_j`.
+        """
+        if cycles == 0:
+            return np.zeros(self.devices)
+        needed = self.cycles if cycles is None else np.full(self.devices, cycles)
+        if slowest_hz is None:
+            time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
+            slowest_hz = self.cycles / time_s
+        most_j = ask(self.energy, "most_j", self.cpus, needed, slowest_hz, f_hz, n=self.devices)
         return most_j if self.energy_factor is None else self.energy_factor * most_j
 
     def compute_pieces(self) -> Pieces | None:

@@ -110,15 +110,16 @@ def _may(r: Rounds, edge: bool) -> Array:
     return r.available & (r.stored > 0) & shallow & np.where(unsure, edge, needed <= asked.slot_s)
 
 
-def _own_report_j(r: Rounds, sending_s: Array | float) -> Array | float:
-    """E_cmp(c_r), at f, or at the least frequency that leaves this time for sending."""
+def _own_report_j(r: Rounds, sending_s: Array | float, at_most: bool = False) -> Array | float:
+    """E_cmp(c_r), at f, or at the least frequency that leaves this time for sending; at_most: or at any below that."""
     asked, f_hz = _slot(r), r.f_hz
     if not asked.cycles:
         return 0.0
-    if asked.slow:
-        least_hz = asked.cycles / np.maximum(asked.slot_s - sending_s, 1e-300)
-        f_hz = np.minimum(f_hz, np.maximum(least_hz, r.constants["frequency_low_hz"].min()))
-    return r.law_j(asked.cycles, f_hz) * r.factor
+    if not asked.slow:
+        return r.law_j(asked.cycles, f_hz) * r.factor
+    lowest_hz = r.constants["frequency_low_hz"].min()
+    f_hz = np.minimum(f_hz, np.maximum(asked.cycles / np.maximum(asked.slot_s - sending_s, 1e-300), lowest_hz))
+    return r.law_j(asked.cycles, f_hz, np.minimum(f_hz, lowest_hz) if at_most else None) * r.factor
 
 
 def _report_j(r: Rounds) -> Array:
@@ -137,7 +138,7 @@ def worst_report_j(r: Rounds) -> Array | float:
     longest_s = asked.slot_s
     if asked.least_fading:
         longest_s = np.minimum(longest_s, r.sending_s(r.K, asked.least_fading, asked.bits))
-    own = _own_report_j(r, longest_s)
+    own = _own_report_j(r, longest_s, at_most=True)
     return own + (r.computing_j(r.f_hz) if asked.trains else 0.0) + r.equal_power_w * longest_s
 
 

@@ -47,7 +47,8 @@ def reports_j(pace: Pace, system: System, round: int, beta: Reals) -> Reals:
         return np.zeros(system.devices)
     last = round if pace == "running" else max(system.rounds, round)
     asked = sum((t - 1) % slot.every == 0 for t in range(round, last + 1))
-    most_j = asked * worst_case_j(slot, system, np.full(system.devices, system.frequency_hz[1]), beta)
+    lowest_hz, highest_hz = system.frequency_hz
+    most_j = asked * worst_case_j(slot, system, np.full(system.devices, highest_hz), beta, lowest_hz)
     granted_j = (last - round + 1) * system.energy_budget_j
     if round == 1 and (most_j >= granted_j).any():
         k = int(np.argmax(most_j - granted_j))
