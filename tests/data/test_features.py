@@ -18,7 +18,7 @@ from feelstream.data.features import UNITS, Features, Labels, Samples, Sketch, V
 from feelstream.errors import PluginError, ScenarioError
 from feelstream.experiment.replaying import ask_again
 from feelstream.loop.simulation import Simulation
-from feelstream.loop.told import Told
+from feelstream.loop.told import MOST, Told
 from feelstream.scenario import Scenario
 
 LEARNS = ("learning.engine=auto", "learning.model=softmax", "learning.steps=2", "learning.lr=0.1")
@@ -44,6 +44,27 @@ class Wrong(Features):
 
     def vectors(self, state: dict[str, Any], samples: Samples) -> np.ndarray:
         return np.full((len(samples.ids), 2), self.number)
+
+
+class One(Features):
+    """The number of samples."""
+
+    def size(self, classes: int) -> int:
+        return 1
+
+    def vectors(self, state: dict[str, Any], samples: Samples) -> np.ndarray:
+        return np.ones((len(samples.ids), 1))
+
+
+class Many(Features):
+    """Many small numbers, which would all be rounded up."""
+
+    def size(self, classes: int) -> int:
+        return 700
+
+    def vectors(self, state: dict[str, Any], samples: Samples) -> np.ndarray:
+        small = np.tile(np.where(np.arange(700) < 600, 0.6, 6.0) / UNITS, (len(samples.ids), 1))
+        return small / (samples.ids[:, None] + 1.0)
 
 
 def lists(frame: pl.DataFrame, name: str) -> np.ndarray:
@@ -112,7 +133,9 @@ def test_outputs_are_the_probabilities_of_what_a_device_holds(noise: float) -> N
         assert record.e_report_j is not None
         for k in np.flatnonzero(record.e_report_j):
             held = stream.samples(int(k))
-            each = np.rint(np.exp(learner.log_probabilities(theta, held).astype(float)) * UNITS)
+            exactly = np.exp(learner.log_probabilities(theta, held).astype(float)) * UNITS
+            too_many = np.rint(exactly).sum(axis=1, keepdims=True) > UNITS
+            each = np.where(too_many, np.floor(exactly), np.rint(exactly))
             away += (told.stored[k] - each.sum(axis=0)).tolist()
         np.testing.assert_array_equal(told.used[senders], before[senders])  # X has what was told at use
         before = told.stored
@@ -122,6 +145,22 @@ def test_outputs_are_the_probabilities_of_what_a_device_holds(noise: float) -> N
     else:
         assert len(spread) > 20
         assert not spread.any()
+
+
+def test_rounding_lets_no_sample_count_for_more_than_noise_rests_on() -> None:
+    """600 numbers of 0.6 and 100 of 6 would be 1,200 units when rounded up; half of that, 300, is left as it is."""
+    found = Vectors(Many(), load("synthetic", samples=100), np.random.default_rng(0)).of(np.arange(2))
+    assert found.sum(axis=1).tolist() == [600, 300]
+    assert (found >= 0).all()
+
+
+def test_sums_beyond_what_a_number_can_be_told_as_stay_there() -> None:
+    more = ("data.arrivals.kind=poisson", "data.arrivals.rate=1e6", "system.devices=1", "policy.size=1")
+    run = fs.simulate(small(*more, "system.rounds=3").with_(**{"data.features": One()}))
+    devices = devices_of(run)
+    stored = [min(UNITS * each, MOST) for each in devices["stored"].to_list()]
+    assert lists(devices, "stored_features")[:, 0].tolist() == stored
+    assert stored[-1] == MOST
 
 
 def test_noise_is_added_once_to_what_is_new() -> None:
@@ -219,6 +258,8 @@ REFUSED = [
     (["data.features.kind=sketch", "reports.slot_s=9"], "reports.slot_s: must be below system.round_s"),
     (["data.features.kind=sketch", "data.features.cells=0"], "data.features.cells: must be"),
     (["data.features.kind=cells"], "data.features.kind: 'cells' is not known"),
+    ([*LEARNS, "data.features.every=2", "policy.name=gradient_norm"],
+     "data.features.every: must be 1 for policy 'gradient_norm', which asks for reports in every round"),
     (["data.features.kind=sketch", "costs.download_bits=100"], "costs.download_bits: must be 0"),
 ]  # fmt: skip
 

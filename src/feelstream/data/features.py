@@ -207,5 +207,13 @@ class Vectors:
             block = ids[start : start + BLOCK]
             samples = Samples(block, self.dataset, predict)
             vectors = ask(self.kind, "vectors", self.state, samples, at=at, n=len(block), m=self.size)
-            found[start : start + BLOCK] = np.rint(vectors * (UNITS / self.kind.most))
+            found[start : start + BLOCK] = _whole(vectors * (UNITS / self.kind.most))
         return found
+
+
+def _whole(vectors: Reals) -> Reals:
+    """To the nearest whole numbers; downwards where those would add up to more than UNITS, which noise rests on."""
+    nearest = np.rint(vectors)
+    over = nearest.sum(axis=1) > UNITS
+    nearest[over] = np.floor(vectors[over])
+    return nearest

@@ -49,7 +49,7 @@ class Told:
         if stream.stored_features is None or stream.fresh_features is None:
             stored, fresh = self._by_model(ids, stream, predict)
         else:
-            stored, fresh = stream.stored_features[ids].astype(np.int64), stream.fresh_features[ids].astype(np.int64)
+            stored, fresh = stream.stored_features[ids], stream.fresh_features[ids]
         now, noise = self._now, self._noise(ids, rng)
         if self._adds_up:
             now["total"][ids] += (stored - now["covered"][ids]) + noise[0]
@@ -58,7 +58,7 @@ class Told:
             stored = np.maximum(before, _whole(now["total"][ids]))
             known = before if not self._since_use else 0 if self._empties else now["used"][ids]
             fresh = stored - known
-        elif self._scale:
+        else:
             stored, fresh = (_whole(true + lot) for true, lot in zip((stored, fresh), noise, strict=True))
         now["stored"][ids], now["fresh"][ids] = stored, fresh
         self._show()

@@ -5,7 +5,7 @@
     D(Π)  = Σ_i ((1−η) r + η p(Π) − q)_i² / q_i         how far from balance the model would be after the round
     Π*    built one by one: n times the device that makes   D(Π ∪ {k}) + price·E~_k(n)   least
 
-q is 1/m, or the mix of reference data (docs/how-to/features.md). Only feasible devices that hold data are taken, fewer
+q is 1/m, or the mix of reference data (docs/features.md). Only feasible devices that hold data are taken, fewer
 than n where there are fewer. `price` says what a joule may cost; η (`memory`) how fast the model forgets. price =
 "auto" is 0.1 for the mean E~_k(n) of those that can be taken, which is sensible whatever a turn costs, millijoules or
 kilojoules: imbalances differ by tenths.

@@ -80,6 +80,8 @@ def _of_needs(scenario: Scenario) -> Iterator[str]:
             f"reports.slot_s: must be below system.round_s = {scenario.system.round_s:g} for {reports}, "
             f"not {scenario.reports.slot_s:g}"
         )
+    if policy.probes and features.every > 1:
+        yield f"data.features.every: must be 1 for {reports} in every round"
     if features.of_model and learning.engine == "none":
         yield f"learning.engine: must not be none for features '{features.plugin_name()}', which a model computes"
     if features.noise and not features.of_model and not scenario.data.buffer.keeps:

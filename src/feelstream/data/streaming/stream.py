@@ -26,7 +26,7 @@ class Stream:
         fresh_labels: L(B_k(t)), int32 (K, m).
         used_labels: L(S_k(t̂_k)): what each device held when it was last used, zero if never; int32 (K, m).
         used_total: L(X) = Σ_k L(S_k(t̂_k)), int64 (m,).
-        stored_features, fresh_features: as the labels, of the vectors given; int32 (K, m'); None without any.
+        stored_features, fresh_features: as the labels, of the vectors given; int64 (K, m'); None without any.
     """
 
     stored: Ints
@@ -35,8 +35,8 @@ class Stream:
     fresh_labels: LabelCounts
     used_labels: LabelCounts
     used_total: Ints
-    stored_features: LabelCounts | None = None
-    fresh_features: LabelCounts | None = None
+    stored_features: Ints | None = None
+    fresh_features: Ints | None = None
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Stream:
         }
         self._vectors = None if vectors is None else vectors[plan.shards.samples]  # by place in the shards
         if vectors is not None:
-            self._now |= {f"{of}_features": np.zeros((K, vectors.shape[1]), np.int32) for of in ("stored", "fresh")}
+            self._now |= {f"{of}_features": np.zeros((K, vectors.shape[1]), np.int64) for of in ("stored", "fresh")}
         for name, array in self._now.items():
             setattr(self, name, read_only(array))
         self._held = copied(ask(buffer, "init", K, at=0))

@@ -6,7 +6,7 @@
     F(Π) = D(Π) + spread/N(Π) + Σ_{k∈Π} cost_k               what a set is chosen by
 
 r is the mix that the model has seen lately, η the weight of one round in it (`memory`), q the reference mix: that of
-reference data where the scenario names any (docs/how-to/features.md), else 1/m, and then D = m ‖… − 1/m‖².
+reference data where the scenario names any (docs/features.md), else 1/m, and then D = m ‖… − 1/m‖².
 """
 
 from __future__ import annotations
