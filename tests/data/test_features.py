@@ -233,6 +233,19 @@ def test_the_policy_within_the_budget_sets_the_cost_of_reports_aside() -> None:
     assert (computing + sending + reporting).max() <= 30 * 0.005
 
 
+def test_a_budget_that_reports_of_moving_devices_exceed_is_no_disagreement() -> None:
+    """Those to come are reckoned at present mean gains: who moves away pays more, and nothing said otherwise."""
+    run = fs.simulate(small(
+        "system.rounds=60", "system.energy_budget_j=0.002", "policy.name=balanced_joint", "policy.size=4",
+        "data.features.kind=sketch", "data.features.cells=4", "reports.cycles=0", "reports.bits=1e4",
+        "reports.least_fading=0.1", "world.mobility.kind=random_direction", "world.mobility.speed_m_s=30",
+        "radio.gain_db=[-25, 0]",
+    ), 4)  # fmt: skip
+    spent = devices_of(run).group_by("device").agg(pl.sum("e_cmp_j", "e_tr_j", "e_report_j")).drop("device")
+    assert spent.sum_horizontal().max() > 60 * 0.002  # type: ignore[operator]
+    assert verified(run).ok
+
+
 def test_a_slow_report_takes_less_and_a_fade_keeps_devices_from_reporting() -> None:
     full = small("data.features.kind=sketch", "data.features.cells=6")
     slow = full.overridden(["reports.pace=slow"])

@@ -194,6 +194,8 @@ def traits_of(stored: Stored) -> frozenset[str]:
     free = name in LYAPUNOV and policy.cardinality == "free"
     of_features, always = run.features, run.slot is not None and run.slot.every == 1
     optimal = name == "lyapunov" and law
+    # What reports to come can cost is known as long as mean gains stay; without a horizon turns alone are bounded.
+    known_costs = run.slot is None or not world.moves or policy.pace == "running"
     holds = {
         "ours": ours,
         "equal": policy.equal_shares,
@@ -227,6 +229,9 @@ def traits_of(stored: Stored) -> frozenset[str]:
         "limited": run.data.most_held is not None,
         "capacity": "batteries" in stored.facts and world.battery_j is not None,
         "margin": run.radio.link_margin >= 1,
-        "keeps to its budget": name == "balanced_joint" and len(run.phases) == 1 and "deployed" not in stored.facts,
+        "keeps to its budget": name == "balanced_joint"
+        and known_costs
+        and len(run.phases) == 1
+        and "deployed" not in stored.facts,
     }
     return stored.facts | {trait for trait, true in holds.items() if true}

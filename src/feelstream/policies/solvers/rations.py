@@ -39,8 +39,8 @@ def due_j(pace: Pace, system: System, round: int, first: Ints, haste: float) -> 
 def reports_j(pace: Pace, system: System, round: int, beta: Reals) -> Reals:
     """(K,) what is set aside for reports from this round on: of each the most that it can cost with these mean gains.
 
-    Without a horizon it is that of this round, and later ones are paid of what is granted then. ScenarioError where
-    reports alone may take the whole budget of a device.
+    It is no bound where devices move. Without a horizon it is that of this round, and later ones are paid of what is
+    granted then. ScenarioError where reports alone may take the whole budget of a device.
     """
     slot = system.reports
     if slot is None:
