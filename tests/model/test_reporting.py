@@ -62,6 +62,14 @@ def test_training_is_charged_once() -> None:
     np.testing.assert_allclose(found.energy_j(np.array([0])), found.own_j + trained_j)
 
 
+def test_a_slow_report_leaves_time_for_the_training_it_takes() -> None:
+    """Of 20 s, sending takes 2 and training 100/f: 8, 13 and 8 s are left for 10 cycles."""
+    slow = slot_of(20.0, trains=True).model_copy(update={"slow": True})
+    found = reporting(slow, replace(SYSTEM, frequency_hz=(0.1, 20.0)), F_HZ, BETA, BETA, EVERYONE)
+    at_hz = 10.0 / np.array([8.0, 13.0, np.inf, 8.0])
+    np.testing.assert_allclose(found.own_j, np.where(found.answered, 1e-3 * 10.0 * at_hz**2 + 0.5 / BETA * 2.0, 0.0))
+
+
 @pytest.mark.parametrize("slow", [False, True])
 def test_no_report_costs_more_than_the_worst_case_even_where_a_core_leaks(slow: bool) -> None:
     """With leakage, computing takes the most energy at the lowest frequency, not at the highest."""

@@ -67,8 +67,9 @@ def test_what_is_wrong_is_seen(
     [
         ("costs.cycles_per_sample=4e6", "world.faults.kind=random", "reports.slot_s=1.0", "system.rounds=8"),
         ("devices.classes=[{share=0.5}, {share=0.5, deadline_s=1.5, power_max_w=0.7}]", "reports.slot_s=0.5"),
+        ("reports.pace=slow", "reports.slot_s=2.0", "world.harvest.kind=packets", "reports.least_fading=0.2"),
     ],
-    ids=["cycles by data, and faults", "deadlines of single devices"],
+    ids=["cycles by data, and faults", "deadlines of single devices", "slow, with batteries"],
 )
 def test_reports_verify_with(more: tuple[str, ...], policy: str) -> None:
     run = fs.simulate(small(*LEARNING, f"policy.name={policy}", *more))

@@ -65,7 +65,7 @@ def reporting(slot: Slot, system: System, f_hz: Reals, beta: Reals, gain: Reals,
     ids = np.flatnonzero(answered)
     own_j, training_j = np.zeros(system.devices), np.zeros(system.devices)
     sending_s = slot.bits / np.asarray(_rate(system, ratio[ids]))
-    computing_j = system.compute_energy_j(_computing_hz(slot, system, f_hz[ids], sending_s), ids, slot.cycles)
+    computing_j = system.compute_energy_j(_computing_hz(slot, system, f_hz[ids], sending_s, ids), ids, slot.cycles)
     own_j[ids] = computing_j + system.received_power_w / beta[ids] * sending_s
     if slot.trains:
         training_j[ids] = system.compute_energy_j(f_hz[ids], ids)
@@ -89,11 +89,14 @@ def worst_case_j(slot: Slot, system: System, f_hz: Reals, beta: Reals, slowest_h
     return own_j + system.compute_energy_j(f_hz) if slot.trains else own_j
 
 
-def _computing_hz(slot: Slot, system: System, f_hz: Reals, sending_s: float | Reals) -> Reals:
-    """f_r, where sending takes so long."""
-    if not slot.slow:
+def _computing_hz(
+    slot: Slot, system: System, f_hz: Reals, sending_s: float | Reals, ids: Ids | slice = slice(None)
+) -> Reals:
+    """f_r, where sending takes so long. Training for a report is at f."""
+    if not slot.slow or not slot.cycles:
         return f_hz
-    left_s = np.maximum(slot.slot_s - sending_s, np.finfo(float).tiny)
+    training_s = system.cycles[ids] / f_hz if slot.trains else 0.0
+    left_s = np.maximum(slot.slot_s - training_s - sending_s, slot.cycles / f_hz)
     return np.minimum(f_hz, np.maximum(slot.cycles / left_s, system.frequency_hz[0]))
 
 

@@ -118,7 +118,8 @@ def _own_report_j(r: Rounds, sending_s: Array | float, at_most: bool = False) ->
     if not asked.slow:
         return r.law_j(asked.cycles, f_hz) * r.factor
     lowest_hz = r.constants["frequency_low_hz"].min()
-    f_hz = np.minimum(f_hz, np.maximum(asked.cycles / np.maximum(asked.slot_s - sending_s, 1e-300), lowest_hz))
+    left_s = asked.slot_s - (r.cycles / f_hz if asked.trains else 0.0) - sending_s
+    f_hz = np.minimum(f_hz, np.maximum(asked.cycles / np.maximum(left_s, asked.cycles / f_hz), lowest_hz))
     return r.law_j(asked.cycles, f_hz, np.minimum(f_hz, lowest_hz) if at_most else None) * r.factor
 
 
