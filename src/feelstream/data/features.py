@@ -147,7 +147,8 @@ class Sketch(Features):
         return self.cells
 
     def fit(self, dataset: Dataset, rng: np.random.Generator) -> Nested:
-        from scipy.cluster.vq import kmeans2  # here: slow to import, and few runs need it
+        from scipy.cluster.vq import kmeans2  # here: slow to import, and few runs need them
+        from scipy.spatial.distance import cdist
 
         there = len(dataset.train_labels)
         drawn = np.sort(rng.choice(there, min(self.reference_samples, there), replace=False))
@@ -160,8 +161,8 @@ class Sketch(Features):
         _, _, axes = np.linalg.svd(inputs - middle, full_matrices=False)
         axes = axes[: self.components].T
         points = (inputs - middle) @ axes
-        centres, cell = kmeans2(points, self.cells, iter=20, minit="++", rng=rng)
-        found = np.bincount(cell, minlength=self.cells)
+        centres, _ = kmeans2(points, self.cells, iter=20, minit="++", rng=rng)
+        found = np.bincount(cdist(points, centres).argmin(axis=1), minlength=self.cells)
         centres = centres[found > 0]  # an empty cell has no mix to be compared with
         if len(centres) < self.cells:
             raise ScenarioError(
