@@ -135,7 +135,8 @@ compiled: $(VENV)/.installed-dev
 # peers' environments. What studies.py and cohort.py print goes into docs/archive/growth.md by hand.
 speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/growth.py --page
+	$(BIN)/python benchmarks/growth.py --axes K --policies all --page
+	$(BIN)/python benchmarks/growth.py --axes m,n,T --page
 	$(BIN)/python benchmarks/studies.py
 	$(BIN)/python benchmarks/cohort.py
 	$(BIN)/python benchmarks/learner.py --all

@@ -1,4 +1,4 @@
-"""docs/speed.md, docs/speed.csv and its figure: what the peers' benchmark found.
+"""docs/speed.md, docs/speed.csv and its figure: what the peers' benchmark found, and growth.py over devices.
 
 python benchmarks/peers/page.py    # the page and its figure again, from the table
 """
@@ -90,7 +90,7 @@ def _machine(workload: str) -> str:
     return f"Machine of {DATA[workload]}"
 
 
-def text(table: tables.Table) -> str:
+def text(table: tables.Table, growth: tables.Table | None = None) -> str:
     ran = _ran(table.rows)
     settings = [_setting(own) for _, own in ran.group_by("workload", "clients", maintain_order=True)]
     environment = jinja2.Environment(
@@ -98,6 +98,7 @@ def text(table: tables.Table) -> str:
     )
     said = environment.get_template(f"{NAME}.md.j2").render(
         about=table.about,
+        growth=growth and _growth(growth),
         machines={name: fact for name, fact in table.about.items() if name.startswith("Machine of ")},
         settings=settings,
         simulators=_order(ran),
@@ -188,6 +189,27 @@ def _failed(table: pl.DataFrame) -> list[str]:
     return told
 
 
+def _growth(table: tables.Table) -> Row:
+    """What growth.py measured over the number of devices, and who takes more than a second for a million."""
+    sizes = [name for name in table.rows.columns if name.startswith("ms_")]
+    slow = table.rows.filter(pl.col(sizes[-1]) > 1000)["policy"].to_list()
+    said = f"More than a second for a million devices: {', '.join(f'`{name}`' for name in slow)}." if slow else ""
+    rows = [
+        {
+            "policy": row["policy"],
+            "times": [_few(row[name]) for name in sizes],
+            "exponent": "–" if row["exponent"] is None else f"{row['exponent']:.2f}",
+            "memory": f"{row['megabytes']:.0f}",
+        }
+        for row in table.rows.rows(named=True)
+    ]
+    return {"about": table.about, "rows": rows, "slow": said}
+
+
+def _few(milliseconds: float | None) -> str:
+    return "–" if milliseconds is None else f"{milliseconds:.3g}" if milliseconds < 1000 else f"{milliseconds:,.0f}"
+
+
 def figure_of(table: tables.Table) -> Figure:
     """A panel for each setting: times of whole runs over that of feelstream, tuned and as users would run it."""
     ran = _ran(table.rows)
@@ -217,12 +239,17 @@ def read(docs: Path = DOCS) -> tables.Table:
     return tables.read(docs / f"{NAME}.csv")
 
 
+def growth(docs: Path = DOCS) -> tables.Table | None:
+    """What growth.py wrote, if it did."""
+    return tables.read(path) if (path := docs / "growth.csv").is_file() else None
+
+
 def write(table: tables.Table, docs: Path = DOCS) -> Path:
     """The page, its table and its figure."""
     tables.write(docs / f"{NAME}.csv", table, DIGITS)
     save(figure_of(table), docs / "figures", NAME, formats=("png",), dpi=pages.DOCS_DPI)
     path = docs / f"{NAME}.md"
-    path.write_text(text(table), encoding="utf-8")
+    path.write_text(text(table, growth(docs)), encoding="utf-8")
     return path
 
 
