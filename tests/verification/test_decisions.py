@@ -166,12 +166,12 @@ def unlimited(decision: fs.Decision) -> fs.Decision:
     return replace(decision, allowance_j=None)
 
 
-FEW = ("policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")
+FEW = ("policy.least=1", "policy.scarcity=0.0")
 STRESS = (*JOINT, "radio.bandwidth_hz=1e6", "radio.received_power_dbm=-26.0", "radio.fading=none")
 WRONG: dict[str, tuple[Wrong, tuple[str, ...]]] = {
     "paces by the round alone, not since data was there": (
-        (rations, "due_j", lambda right: lambda pace, of, t, first, haste: right(pace, of, t, 0 * first + 1, haste)),
-        (*RATIONED, "policy.least=1", "policy.peak=100.0", "data.arrivals.kind=truncated_normal"),
+        (rations, "due_j", lambda right: lambda pace, of, t, first: right(pace, of, t, 0 * first + 1)),
+        (*RATIONED, "policy.least=1", "data.arrivals.kind=truncated_normal"),
     ),
     "forgets what was spent": (
         (Class, "update", lambda right: lambda self, old, known: right(self, old, known) | {"spent_j": old["spent_j"]}),
@@ -184,21 +184,7 @@ WRONG: dict[str, tuple[Wrong, tuple[str, ...]]] = {
     "one too many": ((rations, "turns", lambda right: lambda *known: right(*known) + 1), (*RATIONED, *FEW)),
     "every lead counts as a hundred turns": (
         (Class, "_candidates", lambda right: lambda self, *seen: right(self.model_copy(update={"lead": 100.0}), *seen)),
-        (*RATIONED, "policy.lead=1.0", "policy.lead_part=0.0"),
-    ),
-    "no part of the budget lets a device get further ahead": (
-        (rations, "whole_j", lambda right: lambda pace, of, t: np.zeros(of.devices)), (*RATIONED, "policy.lead=1.0"),
-    ),
-    "rations grow evenly, whatever the haste": (
-        (rations, "due_j", lambda right: lambda pace, of, t, first, haste: right(pace, of, t, first, 1.0)),
-        (*RATIONED, *FEW, "policy.haste=2.0"),
-    ),
-    "knows no peak": (
-        (rations, "carried", lambda right: lambda of, turn_j, peak: of.devices), (*RATIONED, *FEW, "policy.peak=0.2"),
-    ),
-    "never waits": (
-        (Class, "_waits", lambda right: lambda self, known, members, reference: False),
-        (*RATIONED, "policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2"),
+        (*RATIONED, "policy.lead=1.0"),
     ),
     "knows no scarcity": (
         (rations, "part", lambda right: lambda pace, of, t, turn_j: np.zeros(len(turn_j))),

@@ -1,9 +1,8 @@
 """Rations of a budget: what each device may have spent by a round, and what it may spend at most.
 
-With a horizon of T rounds, the budget T·E_k of a device is shared out over the rounds since it first held data, evenly
-or `haste` times as fast until nothing is left,
+With a horizon of T rounds, the budget T·E_k of a device is shared out evenly over the rounds since it first held data,
 
-    due_k(t) = T E_k min(1, haste (t − s_k + 1)/(T − s_k + 1)),      and never  spent_k > T E_k;
+    due_k(t) = T E_k (t − s_k + 1)/(T − s_k + 1),                    and never  spent_k > T E_k;
 
 without one, the credit grows by E_k each round, and a device that has any may take one turn,
 
@@ -26,14 +25,14 @@ from feelstream.model.system import System
 Pace = Literal["horizon", "running"]
 
 
-def due_j(pace: Pace, system: System, round: int, first: Ints, haste: float) -> Reals:
+def due_j(pace: Pace, system: System, round: int, first: Ints) -> Reals:
     """(K,) the ration by this round, J; first: (K,) the round in which each first held data, 0 where none has yet."""
     budget_j = system.energy_budget_j
     if pace == "running":
         return round * budget_j
     horizon = max(system.rounds, round)
     since = np.where(first > 0, first, round)
-    return horizon * budget_j * np.minimum(haste * (round - since + 1) / (horizon - since + 1), 1.0)
+    return horizon * budget_j * ((round - since + 1) / (horizon - since + 1))
 
 
 def reports_j(pace: Pace, system: System, round: int, beta: Reals) -> Reals:
@@ -86,8 +85,3 @@ def turns(due_j: Reals, spent_j: Reals, holds: Flags, turn_j: float) -> int:
     """How many turns the devices with data are behind their rations together; 0 to K; turn_j > 0."""
     behind_j = float((due_j[holds] - spent_j[holds]).sum())
     return int(min(max(behind_j, 0.0) / turn_j, len(holds)))
-
-
-def carried(system: System, turn_j: float, peak: float) -> int:
-    """How many turns all budgets carry in a round on average, `peak` times over, to the nearest; 0 to K; turn_j > 0."""
-    return int(min(peak * float(system.energy_budget_j.sum()) / turn_j, system.devices) + 0.5)
