@@ -1,4 +1,4 @@
-"""What the report and docs/within-budget-results.md say: accuracy, energy and margins, scenario by scenario."""
+"""What the report and docs/within-budget-results.md say: accuracy, energy and gaps, scenario by scenario."""
 
 from __future__ import annotations
 
@@ -11,19 +11,34 @@ from matplotlib.figure import Figure
 
 from feelstream.studies.claims import Finding
 from feelstream.studies.pages import Page, Section, markdown, render, write_page
-from feelstream.studies.results import MINUS, QUANTITIES, Results, counted, significant
+from feelstream.studies.results import MINUS, Results, significant
 from feelstream_studies import tables
-from feelstream_studies.within_budget.configurations import LONGER, OURS, PLAIN, REFERENCE, SCENARIOS
-from feelstream_studies.within_budget.figures import overview_figure
-from feelstream_studies.within_budget.findings import MARGINS, held, pairs, per_run, same_server, table_of
+from feelstream_studies.within_budget.configurations import (
+    CORES,
+    DEVICES,
+    EVERYONE,
+    LABEL_FREE,
+    LABELS,
+    MORE,
+    ON_TWO,
+    SCENARIOS,
+    SLOWED,
+    WAYS,
+    of_devices,
+)
+from feelstream_studies.within_budget.figures import devices_figure, overview_figure
+from feelstream_studies.within_budget.findings import per_run, row_of, table_of, within
 
 HERE = "feelstream_studies.within_budget"
 TITLE, NAME = "Within the budget, against training everyone", "within-budget"
-CORES = f"{NAME}-cores"  # energies of the same policies under the laws of real cores, by a command of its own
-WORST = QUANTITIES["worst_device"].column_title
-ACCURACIES = ("accuracy, last fifth, %", "gap", "accuracy, whole run, %", "gap")
-HEADS = (*ACCURACIES, "energy, mJ", "energy / budget", WORST, "over")
-SERVERS = {"longer steps": LONGER, "memory": OURS, "FedAvg": PLAIN}
+HEADS = (
+    "accuracy, last fifth, %",
+    "accuracy, whole run, %",
+    "energy / budget",
+    "worst device / budget",
+    "devices a round",
+)
+OTHERS = [way for way in WAYS if way not in (EVERYONE, LABELS, LABEL_FREE)]
 NONE = "–"
 Row = dict[str, Any]
 
@@ -34,175 +49,177 @@ def page(results: Results) -> Page:
 
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
-    """Write within-budget-results.md, within-budget.csv and figures/within-budget.png; the energies on cores stay."""
+    """Write within-budget-results.md, within-budget.csv and the two figures."""
     table = tables.Table(tables.rounded(table_of(per_run(results))), tables.about(results))
-    write_page(
-        directory, f"{NAME}-results", text(table, _cores(directory)), {NAME: overview_figure(table.rows, LONGER)}
-    )
+    write_page(directory, f"{NAME}-results", text(table), _pictures(table.rows))
     tables.write(directory / f"{NAME}.csv", table)
     return directory / f"{NAME}-results.md"
 
 
 def from_tables(docs: Path) -> str:
-    """The page as the tables beside it say."""
-    return text(tables.read(docs / f"{NAME}.csv"), _cores(docs))
-
-
-def _cores(docs: Path) -> tables.Table | None:
-    path = docs / f"{CORES}.csv"
-    return tables.read(path) if path.is_file() else None
+    """The page as the table beside it says."""
+    return text(tables.read(docs / f"{NAME}.csv"))
 
 
 def pictures(docs: Path) -> dict[str, Figure]:
-    return {NAME: overview_figure(tables.read(docs / f"{NAME}.csv").rows, LONGER)}
+    return _pictures(tables.read(docs / f"{NAME}.csv").rows)
 
 
-def text(table: tables.Table, cores: tables.Table | None = None) -> str:
+def _pictures(table: pl.DataFrame) -> dict[str, Figure]:
+    found = {NAME: overview_figure(table)}
+    if any(row_of(table, of_devices(name, devices), LABELS) for name in ON_TWO for devices in DEVICES):
+        found[f"{NAME}-devices"] = devices_figure(table)
+    return found
+
+
+def text(table: tables.Table) -> str:
     rows = table.rows
-    both = pairs(rows, LONGER)
-    alike = dict(zip([name for name, *_ in both], same_server(rows, LONGER), strict=True))
-    own = rows.filter(policy=LONGER)
-    laws = cores.rows.to_dicts() if cores else []
+    played = [name for name in SCENARIOS if row_of(rows, name, LABELS)]
     return markdown(
         f"{HERE}/results.md.j2",
-        summary=summary(rows, LONGER),
         about=table.about,
-        seeds=own["seeds"].max(),
-        scenarios=len(both),
-        missing=[name for name in SCENARIOS if name not in rows["scenario"]],
-        margins={name: f"{100 * margin:.0f}" for name, margin in MARGINS.items()},
-        ends={name: _ends(everyone, own, alike[name]) for name, everyone, own in both},
-        means={name: _means(own) for name, _, own in both},
-        held={name: held(rows, LONGER, name) for name in MARGINS},
-        below={name: sum((each or 0) < 0 for each in own[f"{name}_same"]) for name in MARGINS},
-        servers={name: _servers(rows, policy) for name, policy in SERVERS.items()},
-        laws=[_law(row) for row in laws],
-        cores=_shares(laws) | (cores.about if cores else {}),
+        played=played,
+        summary=summary(rows),
+        seeds=rows.filter(pl.col("scenario").is_in(played))["seeds"].max(),
+        told={name: _told(rows, name) for name in played},
+        free={name: _free(rows, name) for name in played},
+        others={name: [_percent(row_of(rows, name, way)) for way in OTHERS] for name in played},
+        ways=OTHERS,
+        cores=[cells for name in ON_TWO for core in CORES if (cells := _core(rows, name, core))],
+        grown=[cells for name in ON_TWO for devices in DEVICES if (cells := _grown(rows, name, devices, LABELS))],
+        more=[cells for name in ON_TWO for way in (LABELS, *MORE) if (cells := _grown(rows, name, 400, way))],
+        goals=_goals(rows, played),
     )
 
 
-def _shares(laws: Sequence[Row]) -> Row:
-    """What slowing down brings and what the policy does, under the paper's law (whole) and on cores."""
-    slowed = [row["everyone"] / row["everyone_slowed"] for row in laws]
-    policy = [row["everyone_slowed"] / row["balanced_joint"] for row in laws]
-    if not laws:
-        return {}
+def _goals(rows: pl.DataFrame, played: Sequence[str]) -> dict[str, tuple[list[str], ...]]:
+    """Where the registered goals are met: by the whole interval, and by the mean alone."""
     return {
-        "whole": (f"{slowed[0]:.0f}", f"{policy[0]:.1f}"),
-        "slowed": f"{min(slowed[1:]):.1f} and {max(slowed[1:]):.1f}",
-        "policy": f"{min(policy[1:]):.1f} to {max(policy[1:]):.1f}",
+        "labels, end": within(rows, LABEL_FREE, "late_accuracy_labels", 0.5, played),
+        "labels, run": within(rows, LABEL_FREE, "accuracy_area_labels", 1.0, played),
+        "everyone": within(rows, LABEL_FREE, "late_accuracy_everyone", 1.0, played),
+        "everyone, told labels": within(rows, LABELS, "late_accuracy_everyone", 1.0, played),
     }
 
 
-def _ends(everyone: Row, own: Row, same: Row | None) -> list[str]:
-    worst = own["worst_device"]
-    gap, name = _interval(own, "late_accuracy_gap"), "late_accuracy"
-    return [
-        _percent(everyone, name, bare=True), NONE if same is None else _percent(same, name, bare=True),
-        _percent(own, name, bare=True), _interval(own, f"{name}_same"), f"**{gap}**" if own[f"{name}_holds"] else gap,
-        _part(own, everyone), NONE if worst is None else f"{worst:.2f}",
-    ]  # fmt: skip
-
-
-def _means(own: Row) -> list[str]:
-    gap, name = _interval(own, "accuracy_area_gap"), "accuracy_area"
-    return [_interval(own, f"{name}_same"), f"**{gap}**" if own[f"{name}_holds"] else gap]
-
-
-def _servers(rows: pl.DataFrame, policy: str) -> str:
-    """The gaps at the end to everyone with FedAvg, from the smallest to the largest."""
-    gaps = [own["late_accuracy_gap"] for _, _, own in pairs(rows, policy) if own["late_accuracy_gap"] is not None]
-    return f"{_points(min(gaps))} to {_points(max(gaps))}" if gaps else NONE
-
-
-def _law(row: Row) -> list[str]:
-    everyone, slowed, own = (row[name] for name in ("everyone", "everyone_slowed", "balanced_joint"))
-    shares = [f"1/{everyone / own:.0f}", f"1/{slowed / own:.1f}"]
-    return [
-        row["law"],
-        *(f"{row[name]:g}" for name in ("budget", "everyone", "everyone_slowed", "balanced_joint")),
-        *shares,
+def summary(table: pl.DataFrame) -> str:
+    """Like for like first: what `balanced_joint` reaches against everyone with the same server, and what it spends."""
+    both = [(row_of(table, name, LABELS), row_of(table, name, LABEL_FREE)) for name in SCENARIOS]
+    own, free = ([row for row in each if row] for each in zip(*both, strict=True))
+    everyone = {row["scenario"]: row for row in table.filter(way=EVERYONE).to_dicts()}
+    times = [
+        everyone[row["scenario"]]["energy_over_budget"] / row["energy_over_budget"]
+        for row in own
+        if row["scenario"] in everyone and row["energy_over_budget"]
     ]
-
-
-def summary(table: pl.DataFrame, policy: str = OURS) -> str:
-    """What `balanced_joint` with a server that makes more of it reaches and what it spends, in sentences."""
-    own, everyone = (table.filter(policy=name) for name in (policy, REFERENCE))
-    both = own.join(everyone.select("scenario", everyone="energy_over_budget"), on="scenario")
-    if both["late_accuracy_gap"].null_count() == len(both):
-        return "Nothing was learned, so there is no accuracy to compare."
-    alike = all(same_server(table, policy))  # like for like first, where it was played
     return markdown(
         f"{HERE}/summary.md.j2",
-        gaps=100 * both["late_accuracy_gap"].to_numpy(),
-        same=100 * both["late_accuracy_same"].to_numpy() if alike else None,
-        times=(both["everyone"] / both["energy_over_budget"]).drop_nulls().to_numpy(),
-        over=both["devices_over_budget"].to_numpy(),
-        worst=both["worst_device"].to_numpy(),
+        scenarios=len(own),
+        end=_extremes(own, "late_accuracy_everyone"),
+        fedavg=_extremes(own, "late_accuracy_fedavg"),
+        free=_extremes(free, "late_accuracy_everyone"),
+        times=[f"{each:.0f}" for each in (min(times), max(times))] if times else None,
+        over=max(
+            (100 * row["devices_over_budget_high"] for row in own + free if row["devices_over_budget_high"]), default=0
+        ),
     ).rstrip()
 
 
+def _extremes(rows: Sequence[Row], name: str) -> list[str] | None:
+    """The least and the greatest mean gap, in points; None where nothing was learned."""
+    found = [row[name] for row in rows if row[name] is not None]
+    return [_points(min(found)), _points(max(found))] if found else None
+
+
+def _told(rows: pl.DataFrame, name: str) -> list[str]:
+    own, everyone = row_of(rows, name, LABELS), row_of(rows, name, EVERYONE)
+    assert own is not None
+    return [
+        _percent(everyone), _percent(own), _gap(own, "late_accuracy_everyone"), _gap(own, "accuracy_area_everyone"),
+        _part(own, everyone), f"{own['devices_a_round']:.1f}", _worst(own),
+    ]  # fmt: skip
+
+
+def _free(rows: pl.DataFrame, name: str) -> list[str]:
+    own = row_of(rows, name, LABEL_FREE)
+    gaps = ("late_accuracy_labels", "accuracy_area_labels", "late_accuracy_everyone")
+    return [_percent(own), *(_gap(own, gap) for gap in gaps), _worst(own)]
+
+
+def _core(rows: pl.DataFrame, name: str, core: str) -> list[str] | None:
+    there = {way: row_of(rows, f"{name} on {core}", way) for way in (EVERYONE, SLOWED, LABELS, LABEL_FREE)}
+    if not all(there.values()):
+        return None
+    own = there[LABELS]
+    energies = [significant(1e3 * row["energy_j"], 3) if row else NONE for row in there.values()]
+    return [
+        f"`{name}` on {core}", *energies[:3], _part(own, there[EVERYONE]), _part(own, there[SLOWED]),
+        _gap(own, "late_accuracy_everyone"), _gap(there[LABEL_FREE], "late_accuracy_everyone"),
+    ]  # fmt: skip
+
+
+def _grown(rows: pl.DataFrame, name: str, devices: int, way: str) -> list[str] | None:
+    row = row_of(rows, of_devices(name, devices), way)
+    if row is None:
+        return None
+    fields = "as it is" if way == LABELS else f"`{way}`"
+    spent = f"{row['energy_over_budget']:.2f}"
+    return [f"`{name}`", f"{devices}", fields, f"{row['devices_a_round']:.1f}", spent, _percent(row), _whole(row)]
+
+
 def by_scenario(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Each scenario with its seeds in words and, by policy, the cells of HEADS."""
+    """Each scenario with, by way, its seeds and the cells of HEADS."""
     found = []
     for name in table["scenario"].unique(maintain_order=True):
-        rows = table.filter(scenario=name).rows(named=True)
-        least, most = (each(row["seeds"] for row in rows) for each in (min, max))
-        seeds = counted(most, "seed") if least == most else f"{least} to {counted(most, 'seed')}"
-        found.append({"name": name, "seeds": seeds, "rows": {row["policy"]: _cells(row) for row in rows}})
+        rows = {f"{row['way']} ({row['seeds']})": _cells(row) for row in table.filter(scenario=name).to_dicts()}
+        found.append({"name": name, "rows": rows})
     return found
 
 
 def _cells(row: Row) -> list[str]:
-    accuracies = [cell for name in MARGINS for cell in (_percent(row, name), _gap(row, name))]
-    worst, over = row["worst_device"], row["devices_over_budget"]
-    return [
-        *accuracies, _magnitude(row, "energy_j", 1e3), _magnitude(row, "energy_over_budget", 1.0),
-        NONE if worst is None else significant(worst, 3), NONE if over is None else f"{100 * over:.0f} %",
-    ]  # fmt: skip
+    spread = [(name, 100.0, 1) for name in ("late_accuracy", "accuracy_area")]
+    cells = [_mean(row, *each) for each in spread]
+    return [*cells, _significant(row, "energy_over_budget"), _worst(row), f"{row['devices_a_round']:.1f}"]
 
 
-def _part(own: Row, everyone: Row) -> str:
-    """The energy of training everyone over that of ours, as in 1/1000."""
-    spent, most = own["energy_over_budget"], everyone["energy_over_budget"]
-    return f"1/{most / spent:.0f}" if spent and most else NONE
-
-
-def _interval(row: Row, name: str) -> str:
-    """A gap in points with its 95 % interval."""
-    mean, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    if mean is None:
+def _mean(row: Row, name: str, scale: float, digits: int) -> str:
+    if row[name] is None:
         return NONE
-    return _points(mean) + ("" if low is None else f" [{_points(low)}, {_points(high)}]")
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    half = "" if low is None else f" ± {scale * (high - low) / 2:.{digits}f}"
+    return f"{scale * row[name]:.{digits}f}{half}"
+
+
+def _significant(row: Row, name: str) -> str:
+    return NONE if row[name] is None else significant(row[name], 3)
+
+
+def _worst(row: Row | None) -> str:
+    return NONE if row is None or row["worst_device"] is None else f"{row['worst_device']:.2f}"
+
+
+def _percent(row: Row | None) -> str:
+    return NONE if row is None or row["late_accuracy"] is None else f"{100 * row['late_accuracy']:.1f}"
+
+
+def _whole(row: Row) -> str:
+    return NONE if row["accuracy_area"] is None else f"{100 * row['accuracy_area']:.1f}"
+
+
+def _part(own: Row | None, other: Row | None) -> str:
+    """The energy of another way over ours, as in 1/1000."""
+    if own is None or other is None or not own["energy_over_budget"] or not other["energy_over_budget"]:
+        return NONE
+    return f"1/{significant(other['energy_over_budget'] / own['energy_over_budget'], 3)}"
+
+
+def _gap(row: Row | None, name: str) -> str:
+    """A gap in points with its 95 % interval."""
+    if row is None or row[name] is None:
+        return NONE
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return _points(row[name]) + ("" if low is None else f" [{_points(low)}, {_points(high)}]")
 
 
 def _points(share: float) -> str:
     return f"{100 * share:+.1f}".replace("-", MINUS)
-
-
-def _percent(row: Row, name: str, bare: bool = False) -> str:
-    if row[name] is None:
-        return NONE
-    half = None if bare else _half(row, name)
-    return f"{100 * row[name]:.1f}" + ("" if half is None else f" ± {100 * half:.1f}")
-
-
-def _magnitude(row: Row, name: str, scale: float) -> str:
-    """Energies of policies differ a thousandfold, so digits are counted from the first one."""
-    if row[name] is None:
-        return NONE
-    half = _half(row, name)
-    return significant(scale * row[name], 3) + ("" if half is None else f" ± {significant(scale * half, 2)}")
-
-
-def _half(row: Row, name: str) -> float | None:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return None if low is None else (high - low) / 2
-
-
-def _gap(row: Row, name: str) -> str:
-    if row["policy"] == REFERENCE or row[f"{name}_gap"] is None:
-        return ""
-    holds = row[f"{name}_holds"]
-    verdict = "" if holds is None else f", within {100 * MARGINS[name]:.0f}" if holds else ", not shown"
-    return f"{_points(row[f'{name}_gap'])}{verdict}"
