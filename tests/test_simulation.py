@@ -75,9 +75,18 @@ def test_a_signed_queue_is_what_was_spent_less_what_was_granted(cardinality: str
     verified(run)
 
 
-def test_a_policy_that_weighs_by_queues_refuses_signed_ones() -> None:
-    with pytest.raises(ScenarioError, match=r"system.queue: must be from_zero for the policy lyapunov_joint"):
-        small("system.queue=signed", "policy.name=lyapunov_joint")
+@pytest.mark.parametrize("policy", ["lyapunov_joint", "ocean"])
+def test_a_policy_that_weighs_by_queues_refuses_signed_ones(policy: str) -> None:
+    with pytest.raises(ScenarioError, match=rf"system.queue: must be from_zero for the policy {policy}, which needs"):
+        small("system.queue=signed", f"policy.name={policy}")
+
+
+def test_a_policy_that_ignores_queues_plays_the_same_with_signed_ones() -> None:
+    runs = [fs.simulate(small(f"system.queue={q}", "policy.name=balanced_joint")) for q in ("signed", "from_zero")]
+    one, other = (devices_of(run).drop("queue_j", "queue_next_j") for run in runs)
+    assert one.equals(other)
+    assert devices_of(runs[0])["queue_next_j"].to_numpy().min() < 0
+    verified(runs[0])
 
 
 def test_a_device_without_data_weighs_nothing(tmp_path) -> None:

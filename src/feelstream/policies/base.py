@@ -40,6 +40,7 @@ SPENT = Array(("n",), least=0)
 TRAINING = "update_norm"  # the report for which a device trains
 ORACLE_GAIN, STORED_FEATURES = "oracle_gain", "stored_features"  # in `needs`: these of an Observation
 EQUAL_UPDATES = "equal_updates"  # in `needs`: the updates of all devices have as many bits
+QUEUES_FROM_ZERO = "queues_from_zero"  # in `needs`: it weighs by energy queues, so none may be below 0
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,8 @@ class Policy(Plugin):
     fills_round: ClassVar[bool] = False
     knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
     by_score: ClassVar[bool] = False  # it schedules the feasible devices with the lowest Decision.score, `size` of them
-    # What it cannot do without: reports of devices by name, STORED_FEATURES, ORACLE_GAIN in simulations, EQUAL_UPDATES.
+    # What it cannot do without: reports of devices by name, STORED_FEATURES, ORACLE_GAIN in simulations, EQUAL_UPDATES,
+    # QUEUES_FROM_ZERO.
     needs: ClassVar[frozenset[str]] = frozenset()
     prefers: ClassVar[str | None] = None  # what Decision.score is the negative of, as explanations call it
 
@@ -289,7 +291,7 @@ class Policy(Plugin):
     @property
     def probes(self) -> frozenset[str]:
         """The reports that it needs, by the names of their probes; with any, rounds begin with a slot for them."""
-        return frozenset(self.needs) - {ORACLE_GAIN, STORED_FEATURES, EQUAL_UPDATES}
+        return frozenset(self.needs) - {ORACLE_GAIN, STORED_FEATURES, EQUAL_UPDATES, QUEUES_FROM_ZERO}
 
     def init(self, system: System) -> State:
         """The state before the first round: arrays by name; by default none."""

@@ -27,7 +27,7 @@ from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude, Positive
-from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.base import QUEUES_FROM_ZERO, Decision, Observation, Policy, State
 from feelstream.policies.ranking import Ranking, Term, importance_terms
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.allocation import Allocation
@@ -39,6 +39,7 @@ class LyapunovJoint(Policy):
     """Least Σ (Q_k e_k − V I_k) over devices, CPU frequencies, band shares and powers together."""
 
     fills_round: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({QUEUES_FROM_ZERO})
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         default=0.05,

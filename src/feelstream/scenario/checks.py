@@ -19,7 +19,7 @@ from feelstream.model.reporting import needed_s
 from feelstream.model.system import System
 from feelstream.plugins import LEAST, MOST
 from feelstream.policies import Policy
-from feelstream.policies.base import EQUAL_UPDATES
+from feelstream.policies.base import EQUAL_UPDATES, QUEUES_FROM_ZERO
 
 if TYPE_CHECKING:
     from feelstream.scenario.settings import Scenario
@@ -162,7 +162,7 @@ def _of_plans(scenario: Scenario, system: System) -> Iterator[str]:
         (policy.fills_round, "devices.deadline_s", alike, not system.deadlines_differ, PLANS_ALIKE),
         (policy.fills_round, "costs.receive_power_w", "0", not system.download_j.any(), PLANS_ALIKE),
         (policy.fills_round, "costs.cycles_per_sample", "0", not system.cycles_per_sample, PLANS_ALIKE),
-        (policy.fills_round, "system.queue", "from_zero", not system.signed_queues, WEIGHS_BY_QUEUES),
+        (QUEUES_FROM_ZERO in policy.needs, "system.queue", "from_zero", not system.signed_queues, WEIGHS_BY_QUEUES),
         (system.reports, "costs.rule.kind", "settings", rule.of_settings, ASKS_REPORTS),
         (system.reports, "costs.download_bits", "0", not costs.download_bits, ASKS_REPORTS),
     ):
