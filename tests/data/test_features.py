@@ -180,6 +180,28 @@ def test_noise_is_added_once_to_what_is_new() -> None:
     assert (told.stored >= last).all()
 
 
+def test_vectors_are_copied_when_they_change_and_only_then() -> None:
+    """A million devices have hundreds of megabytes of them, and an observation must stay what it was."""
+    told = Told(Vectors(Labels(), load("synthetic", samples=100), np.random.default_rng(0)), 3,
+                since_use=True, empties=False, keeps=True)  # fmt: skip
+
+    class Stream:
+        stored_features = fresh_features = np.full((3, 10), UNITS)
+
+    stored, fresh, used = told.stored, told.fresh, told.used
+    told.tell(np.array([0, 2]), Stream(), None, np.random.default_rng(1))  # type: ignore[arg-type]
+    assert not stored.flags.writeable
+    assert not stored.any()
+    assert not fresh.any()
+    assert told.used is used
+    stored, fresh = told.stored, told.fresh
+    told.forget(np.array([False, True, False]))  # of which nothing is known
+    assert told.stored is stored
+    told.use(np.array([2]))
+    assert told.stored is stored
+    assert (used.any(), fresh[2].any(), told.used[2].all(), told.fresh[2].any()) == (False, True, True, False)
+
+
 @pytest.mark.parametrize("kind", ["labels", "sketch", "outputs"])
 @pytest.mark.parametrize(
     "more", [(), ("data.features.noise=1.0",), ("data.features.noise=1e-70",), ("data.features.every=3",), SLOW]

@@ -11,8 +11,9 @@ Otherwise a device reports L(S_k) and L(B_k), with new noise in every report.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Ints, Nested, Reals, read_only
+from feelstream.arrays import Flags, Ids, Ints, Nested, Reals
 from feelstream.data.features import UNITS, LogProbabilities, Vectors
 from feelstream.data.streaming.stream import Stream
 
@@ -22,14 +23,8 @@ MOST = 2**31 - 1  # that one number can be told as, and stored: noise of a tiny 
 class Told:
     """Vectors of K devices, in whole numbers, by the server's knowledge.
 
-    Attributes:
-        stored, fresh: int64 (K, m) L(S_k) and L(B_k).
-        used: int64 (K, m) the device's part of L(X): what it had told when it was last used.
+    What is handed out is read-only and stays what it was: who changes an array that was handed out changes a copy.
     """
-
-    stored: Ints
-    fresh: Ints
-    used: Ints
 
     def __init__(self, vectors: Vectors, devices: int, *, since_use: bool, empties: bool, keeps: bool) -> None:
         self.vectors, self._since_use, self._empties = vectors, since_use, empties
@@ -39,7 +34,30 @@ class Told:
         self._scale = UNITS / kind.noise * (1 if self._adds_up else 2) if kind.noise else 0.0
         names = ("stored", "fresh", "used", "covered", "total")  # the last two: true sums that noise covers, and noisy
         self._now = {name: np.zeros(shape, float if name == "total" else np.int64) for name in names}
-        self._show()
+
+    @property
+    def stored(self) -> Ints:
+        """(K, m) L(S_k), int64, like the other two."""
+        return self._handed_out("stored")
+
+    @property
+    def fresh(self) -> Ints:
+        """(K, m) L(B_k)."""
+        return self._handed_out("fresh")
+
+    @property
+    def used(self) -> Ints:
+        """(K, m) the device's part of L(X): what it had told when it was last used."""
+        return self._handed_out("used")
+
+    def _handed_out(self, name: str) -> Ints:
+        self._now[name].flags.writeable = False
+        return self._now[name]
+
+    def _put(self, name: str, where: Ids | Flags, values: NDArray | int) -> None:
+        if not self._now[name].flags.writeable:
+            self._now[name] = self._now[name].copy()
+        self._now[name][where] = values
 
     def due(self, round: int) -> bool:
         return (round - 1) % self._every == 0
@@ -60,30 +78,27 @@ class Told:
             fresh = stored - known
         else:
             stored, fresh = (_whole(true + lot) for true, lot in zip((stored, fresh), noise, strict=True))
-        now["stored"][ids], now["fresh"][ids] = stored, fresh
-        self._show()
+        self._put("stored", ids, stored)
+        self._put("fresh", ids, fresh)
 
     def forget(self, empty: Flags) -> None:
         """Of devices that hold nothing, which the server knows, it goes by no vector."""
         for name in ("stored", "fresh"):
-            self._now[name][empty] = 0
-        self._show()
+            if self._now[name][empty].any():
+                self._put(name, empty, 0)
 
     def _noise(self, ids: Ids, rng: np.random.Generator) -> Reals:
         """Of two vectors of these devices, drawn for all devices whoever reports."""
-        shape = 2, len(self.stored), self.vectors.size
+        shape = 2, *self._now["stored"].shape
         return rng.laplace(0.0, self._scale, shape)[:, ids] if self._scale else np.zeros((2, len(ids), shape[2]))
 
     def use(self, ids: Ids) -> None:
         """These devices' data was used: X has what they had told of it."""
-        now = self._now
-        now["used"][ids] = now["stored"][ids]
-        if self._empties:
-            for name in ("stored", "covered", "total"):
-                now[name][ids] = 0
+        self._put("used", ids, self._now["stored"][ids])
+        for name in ("stored", "covered", "total") if self._empties else ():
+            self._put(name, ids, 0)
         if self._empties or self._since_use:
-            now["fresh"][ids] = 0
-        self._show()
+            self._put("fresh", ids, 0)
 
     def _by_model(self, ids: Ids, stream: Stream, predict: LogProbabilities | None) -> tuple[Ints, Ints]:
         """L(S_k) and L(B_k) by the model of this round, which computes each sample once."""
@@ -95,17 +110,11 @@ class Told:
             stored[i], fresh[i] = mine.sum(axis=0), mine[stream.fresh_among(int(device))].sum(axis=0)
         return stored, fresh
 
-    def _show(self) -> None:
-        """Copies, since an observation must stay what it was."""
-        for name in ("stored", "fresh", "used"):
-            setattr(self, name, read_only(self._now[name].copy()))
-
     def snapshot(self) -> Nested:
         return {name: array.copy() for name, array in self._now.items()}
 
     def restore(self, saved: Nested) -> None:
         self._now = {name: saved[name].copy() for name in self._now}
-        self._show()
 
 
 def _whole(values: Reals) -> Ints:
