@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -55,6 +55,8 @@ from feelstream.policies.solvers.devices import Devices, energy_j
 
 class Ocean(Policy):
     """Most participants for their queue-weighted energy, at most `size`, with the cheapest split of the band."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES, QUEUES_FROM_ZERO})
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         default=0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
@@ -140,10 +142,6 @@ class Ocean(Policy):
     @property
     def fills_round(self) -> bool:  # type: ignore[override]
         return self.power == "control"
-
-    @property
-    def needs(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset({EQUAL_UPDATES, *([QUEUES_FROM_ZERO] if self.power == "control" else [])})
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         ids, system = decision.schedule, observation.system
