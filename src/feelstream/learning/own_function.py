@@ -69,8 +69,7 @@ class OwnFunction(MiniBatches):
                 before = dict(state.get(str(k), {}))
                 kept = self._kept(k, module, sampler, cohort.round, before, random)
             updates[row], losses[row] = vector(module) - theta, sampler.losses
-            if kept:
-                after[str(k)] = kept
+            after[str(k)] = kept
         if not np.isfinite(updates).all():
             raise EngineError(self.diverged(cohort.round))
         return Training(updates, losses), after
@@ -98,8 +97,8 @@ class OwnFunction(MiniBatches):
         return arrays
 
     def update(self, state: Nested, after: Nested, cohort: Cohort, sent: Flags) -> Nested:
-        """A device keeps what its function returned, whether its update arrives or not."""
-        return {**state, **after}
+        """A device keeps what its function returned last, whether its update arrives or not."""
+        return {device: kept for device, kept in {**state, **after}.items() if kept}
 
 
 class Sampler:

@@ -169,6 +169,10 @@ def shaky(module, sampler, round, state, generator):
             weight += noise * 1e-3
     return {"rounds": state.get("rounds", np.zeros(0)).tolist() and state["rounds"] or np.array([round])}
 
+def now_and_then(module, sampler, round, state, generator):
+    assert bool(state) == (round % 2 == 0), state
+    return {"round": np.array(round)} if round % 2 else None
+
 def forgetful(module, sampler, round, state, generator):
     return [1]
 
@@ -198,6 +202,12 @@ def test_a_function_that_does_what_sgd_does_gives_its_model(own: Path) -> None:
     assert theirs.rounds["scheduled"].equals(ours.rounds["scheduled"])
 
 
+def test_a_function_is_handed_what_it_returned_last(own: Path) -> None:
+    """Nothing, where that was nothing."""
+    alone = ("system.devices=1", "policy.size=1", "cpu.frequency_hz=[1e9, 1.5e9]")
+    fs.simulate(learning(f"learning.local.kind={own}:now_and_then", *alone))
+
+
 def test_auto_takes_the_torch_engine_and_native_is_refused(own: Path) -> None:
     kind = f"learning.local.kind={own}:plain"
     assert fs.simulate(small("learning.engine=auto", kind, "system.rounds=1")).manifest.engine["name"] == "torch"
@@ -209,7 +219,7 @@ def test_auto_takes_the_torch_engine_and_native_is_refused(own: Path) -> None:
     ("name", "sentence"),
     [
         ("forgetful", r"'.*own\.py:forgetful' must return a dictionary of arrays, or nothing, for device \d"),
-        ("broken", r"'.*own\.py:broken' failed for device \d in round \d: .*no such luck .*own\.py, line 27"),
+        ("broken", r"'.*own\.py:broken' failed for device \d in round \d: .*no such luck .*own\.py, line 31"),
         ("short", r"learning\.local\.kind: '.*short' must take five arguments"),
     ],
 )
