@@ -160,9 +160,12 @@ def answers(model: Model, theta: np.ndarray, images: np.ndarray, labels: np.ndar
 
 @every_engine
 @pytest.mark.parametrize("model", [SMALL, PAPER])
-def test_predictions_are_torchs(engine: str, model: Model):
+def test_predictions_are_torchs(engine: str, model: Model, monkeypatch: pytest.MonkeyPatch):
     learner = learner_of(engine, model)
+    if engine == "torch":
+        monkeypatch.setattr("feelstream.learning.torch_engine.EVALUATION_CHUNK", 16)  # 60 = 3 · 16 + 12
     theta = learner.init(3)
+    assert np.array_equal(theta, model.init(3))
     chosen = draw(45)
     train_images, train_labels = data(model, SAMPLES)
     for found, images, labels in (
@@ -174,6 +177,8 @@ def test_predictions_are_torchs(engine: str, model: Model):
         assert np.array_equal(found.classes, classes)
         assert np.array_equal(found.labels, labels)
         assert np.array_equal(found.correct, classes == labels)
+    whole = learner.evaluate(theta)
+    assert (whole.loss, whole.accuracy) == pytest.approx((losses.mean(), (classes == labels).mean()), rel=1e-5)
 
 
 @every_instruction_set  # PyTorch chooses its algorithms by the size of the batch

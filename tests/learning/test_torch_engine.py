@@ -1,4 +1,4 @@
-"""The torch engine: the model's documented order, modules of one's own, and what they may be fed and built of."""
+"""The torch engine: modules of one's own, and what they may be fed and built of; ours are in test_engines.py."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from feelstream import learning
 from feelstream.data.datasets import load
 from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.contract import LocalSGD
-from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
+from feelstream.learning.models import build
 from feelstream.run import dataset_of
 
 torch = pytest.importorskip("torch")
-from feelstream.learning import torch_engine  # noqa: E402
 from feelstream.learning.torch_engine import TorchLearner  # noqa: E402
 from feelstream.learning.torch_modules import draws_random_numbers  # noqa: E402
 
@@ -34,56 +33,6 @@ def learner(model: Any, **settings: Any) -> TorchLearner:
 
 def batches(devices: int = 3, steps: int = 4, batch: int = 8) -> NDArray[np.int64]:
     return np.random.default_rng(5).integers(600, size=(devices, steps, batch))
-
-
-def logits_by_hand(model: Model, theta: NDArray, images: NDArray) -> NDArray:
-    """Of a convolutional network, from the vector's documented order."""
-    signal, start = (images / 255 - DATA.mean) / DATA.std, 0
-
-    def take(*shape: int) -> NDArray:
-        nonlocal start
-        start += int(np.prod(shape))
-        return theta[start - int(np.prod(shape)) : start].reshape(shape).astype(float)
-
-    for layer in model.layers:
-        match layer:
-            case Conv(out, int(k)):
-                w, b = take(out, signal.shape[1], k, k), take(out)
-                windows = np.lib.stride_tricks.sliding_window_view(signal, (k, k), axis=(2, 3))
-                signal = np.einsum("nihwrc,oirc->nohw", windows, w) + b[:, None, None]
-            case MaxPool():
-                n, c, h, w_ = signal.shape
-                even = signal[:, :, : h // 2 * 2, : w_ // 2 * 2]
-                signal = even.reshape(n, c, h // 2, 2, w_ // 2, 2).max((3, 5))
-            case ReLU():
-                signal = np.maximum(signal, 0)
-            case Dense(units):
-                flat = signal.reshape(len(signal), -1)
-                signal = flat @ take(units, flat.shape[1]).T + take(units)
-    assert start == len(theta)
-    return signal
-
-
-def test_a_deep_model_has_the_documented_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_engine, "EVALUATION_CHUNK", 128)  # 300 = 128 + 128 + 44
-    threads = torch.get_num_threads()
-    model = Model((1, 28, 28), (Conv(3, 5), MaxPool(), ReLU(), Conv(4, 4), MaxPool(), Dense(10)))
-    engine = learner(model)
-    theta, drawn = engine.init(1), batches(1, 1, 6)
-    assert np.array_equal(theta, model.init(1))
-    assert (engine.name, engine.details["torch"]) == ("torch", torch.__version__)
-
-    def losses(images: NDArray, labels: NDArray) -> NDArray:
-        logits = logits_by_hand(model, theta, images)
-        return np.log(np.exp(logits).sum(1)) - logits[np.arange(len(labels)), labels]
-
-    expected = losses(DATA.train_images[drawn[0, 0]], DATA.train_labels[drawn[0, 0]])
-    np.testing.assert_allclose(engine.train(theta, drawn, 0.1).losses[0, 0], expected, rtol=1e-5)
-    evaluation = engine.evaluate(theta)
-    assert evaluation.loss == pytest.approx(losses(DATA.test_images, DATA.test_labels).mean(), rel=1e-5)
-    said = logits_by_hand(model, theta, DATA.test_images).argmax(1)
-    assert evaluation.accuracy == pytest.approx((said == DATA.test_labels).mean(), abs=1e-12)
-    assert torch.get_num_threads() == threads
 
 
 class Normed(torch.nn.Module):
@@ -141,12 +90,15 @@ class TestImported:
 
     def test_initial_weights_follow_the_seed_and_leave_torch_alone(self) -> None:
         torch.manual_seed(99)
-        expected = torch.rand(3)
+        expected, threads = torch.rand(3), torch.get_num_threads()
         torch.manual_seed(99)
         engine = learner(Dropping)
+        assert (engine.name, engine.details["torch"]) == ("torch", torch.__version__)
         theta = engine.init(7)
         engine.train(theta, batches(2, 2, 4), 0.1)
+        engine.evaluate(theta)
         assert torch.equal(torch.rand(3), expected)
+        assert torch.get_num_threads() == threads
         assert np.array_equal(theta, engine.init(7))
         assert not np.array_equal(theta, engine.init(8))
         torch.manual_seed(7)
