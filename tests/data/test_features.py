@@ -243,6 +243,25 @@ def test_the_policy_within_the_budget_sets_the_cost_of_reports_aside() -> None:
     assert (computing + sending + reporting).max() <= 30 * 0.005
 
 
+@pytest.mark.parametrize("policy", ["lyapunov policy.V=auto policy.cardinality=cap", "myopic_energy", "fedbacys"])
+def test_policies_that_remember_what_was_spent_know_of_the_reports_of_all(policy: str, tmp_path: Path) -> None:
+    """The queue of the whole fleet, which `verify` knows from the energies of all, and what each device has left."""
+    name, *fields = policy.split()
+    reports = ("data.features.kind=sketch", "data.features.cells=6", "reports.cycles=1e6", "reports.bits=1e4")
+    budget = ("system.rounds=30", "system.energy_budget_j=0.05", "radio.fading=none")
+    simulation = begun(scenario := small(f"policy.name={name}", *fields, *reports, *budget), 1)
+    spent_j, scheduled = np.zeros(6), 0
+    for _ in range(30):
+        record = simulation.step()
+        spent_j, scheduled = spent_j + record.energy_j, scheduled + len(record.decision.schedule)
+        if name != "lyapunov":
+            np.testing.assert_allclose(simulation.server.policy_state["spent_j"], spent_j, rtol=1e-12)
+    assert scheduled > 5
+    path = fs.simulate(scenario, 1).save(tmp_path / "run")
+    assert fs.verify(path).ok
+    assert ask_again(path).ok
+
+
 def test_a_budget_that_reports_of_moving_devices_exceed_is_no_disagreement() -> None:
     """Those to come are reckoned at present mean gains: who moves away pays more, and nothing said otherwise."""
     run = fs.simulate(small(

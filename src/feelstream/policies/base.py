@@ -207,6 +207,21 @@ class Outcome(Frozen):
     update_norm: Reals | None = None
     report_j: Reals | None = None
 
+    @property
+    def total_j(self) -> float:
+        """What the round cost all devices together, J: the turns of the scheduled, and the reports of the others."""
+        others_j = 0.0 if self.report_j is None else np.delete(self.report_j, self.schedule).sum()
+        return float(self.energy_j.sum() + others_j)
+
+    def added_to(self, spent_j: Reals) -> Reals:
+        """(K,) the same with what this round cost each device, J."""
+        after_j = spent_j.copy()
+        if self.report_j is not None:
+            after_j += self.report_j
+            after_j[self.schedule] = spent_j[self.schedule]  # it is in what the turn cost
+        after_j[self.schedule] += self.energy_j
+        return after_j
+
 
 class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something.

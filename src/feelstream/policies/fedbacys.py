@@ -42,8 +42,7 @@ class FedBacys(Policy):
         return Decision(lowest(-left, candidates, self.size, rng), plan)
 
     def update(self, state: State, outcome: Outcome) -> State:
-        spent_j, system = state["spent_j"].copy(), outcome.observation.system
-        spent_j[outcome.schedule] += outcome.energy_j
+        spent_j, system = outcome.added_to(state["spent_j"]), outcome.observation.system
         if outcome.round % self._turns(system.devices):
             return {**state, "spent_j": spent_j}
         richest_first = np.argsort(-left_j(system, outcome.round, spent_j), kind="stable")

@@ -122,8 +122,8 @@ class Lyapunov(Policy):
         if self.V != "auto":
             return state
         system = outcome.observation.system
-        spent_j, granted_j = float(outcome.energy_j.sum()), float(system.energy_budget_j.sum())
-        return {"backlog_j": np.array(max(self._backlog_j(state, system) + spent_j - granted_j, 0.0))}
+        granted_j = float(system.energy_budget_j.sum())
+        return {"backlog_j": np.array(max(self._backlog_j(state, system) + outcome.total_j - granted_j, 0.0))}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         sizes = range(self.size + 1) if self.cardinality == "free" else [self.size]

@@ -57,6 +57,4 @@ class MyopicEnergy(Policy):
         )
 
     def update(self, state: State, outcome: Outcome) -> State:
-        spent_j = state["spent_j"].copy()
-        spent_j[outcome.schedule] += outcome.energy_j
-        return {"spent_j": spent_j}
+        return {"spent_j": outcome.added_to(state["spent_j"])}

@@ -181,10 +181,10 @@ class WholeRun:
             flag(T, "energy_mean_j", np.array([over]), np.array([spent_j]), np.array([most_j + growth_j]), rule)
             found.notes[WHOLE_RUN] += ", of every device and of the fleet"
         V = max(math.inf if phase.V is None else phase.V for phase in run.phases)
-        if {"cap", "metric"} <= traits and math.isfinite(V) and "own_costs" not in traits:
+        if {"cap", "metric"} <= traits and math.isfinite(V) and traits.isdisjoint({"own_costs", "asks"}):
             # A device is scheduled only while Q·E~ < V·I ≤ V·(K + 2)·priority, and then its queue grows by at most
-            # E_max − E^avg. V is the largest and E^avg the least that was ever in force, E_max the device's greatest
-            # energy in this run, which the argument permits on every path.
+            # E_max − E^avg; reports would let it grow without that. V is the largest and E^avg the least that was ever
+            # in force, E_max the device's greatest energy in this run, which the argument permits on every path.
             bound_j = V * (run.devices + 2) * self.priority_max / self.least_j
             bound_j = bound_j + np.maximum(self.energy_max_j - np.min([each for each, _ in budgets], axis=0), 0.0)
             bad = ~(self.queue_max_j <= bound_j * (1 + RELATIVE))
