@@ -50,36 +50,37 @@ def paper_loop(devices: list[tuple[float, float]], of: System) -> list[int]:
     return kept
 
 
-def arrays(devices: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([ratio for ratio, _ in devices], float), np.array([left for _, left in devices], float)
+def admitted(rule: Any, devices: list[tuple[float, float]], of: System) -> np.ndarray:
+    ratio, left_s = np.array(devices, float).reshape(-1, 2).T
+    return rule(ratio, left_s, of, np.full(len(devices), of.update_bits))
 
 
 @given(DEVICES, SYSTEMS)
 def test_paper_follows_the_loop(devices: list[tuple[float, float]], changes: dict[str, Any]) -> None:
     of = system(**changes)
-    found = [devices[k] for k in np.flatnonzero(admit_paper(*arrays(devices), of))]
+    found = [devices[k] for k in np.flatnonzero(admitted(admit_paper, devices, of))]
     assert sorted(found) == sorted(devices[k] for k in paper_loop(devices, of))
 
 
 @given(DEVICES, SYSTEMS)
 def test_largest_against_all_subsets(devices: list[tuple[float, float]], changes: dict[str, Any]) -> None:
     of = system(**changes)
-    kept = np.flatnonzero(admit_largest(*arrays(devices), of))
+    kept = np.flatnonzero(admitted(admit_largest, devices, of))
     assert not any(late(len(kept), *devices[k], of) for k in kept)
     larger = combinations(devices, len(kept) + 1)
     assert all(any(late(len(chosen), *device, of) for device in chosen) for chosen in larger)
 
 
 def test_the_case_in_which_paper_keeps_one_and_largest_two() -> None:
-    ratio, left = np.array([8e-5, 1e-4, 1.0]), np.array([0.02, 0.004, 2.0])
-    assert admit_paper(ratio, left, system()).tolist() == [False, False, True]
-    assert admit_largest(ratio, left, system()).tolist() == [True, False, True]
+    devices = [(8e-5, 0.02), (1e-4, 0.004), (1.0, 2.0)]
+    assert admitted(admit_paper, devices, system()).tolist() == [False, False, True]
+    assert admitted(admit_largest, devices, system()).tolist() == [True, False, True]
 
 
 def test_of_equally_large_sets_the_strongest_channels_are_kept() -> None:
     of = system(bandwidth_hz=1e6, received_power_w=2.5e-7)
-    ratio, left = np.array([3.0, 9.0, 5.0, 7.0]), np.full(4, 0.6)
-    kept = admit_largest(ratio, left, of)
+    ratio = np.array([3.0, 9.0, 5.0, 7.0])
+    kept = admitted(admit_largest, [(each, 0.6) for each in ratio], of)
     assert 0 < kept.sum() < 4
     assert ratio[kept].min() > ratio[~kept].max()
 

@@ -30,20 +30,19 @@ SLACK = 1e-9  # of a block: what rounding may take from the time for another one
 MOST_REPEATS = 2**31 - 1
 
 
-def on_time(n: int | Ints, ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
+def on_time(n: int | Ints, ratio: Reals, left_s: Reals, system: System, bits: Reals) -> Flags:
     """S_bits / R(n, |g|²/margin) ≤ time left, asked of the rates so that nothing overflows.
 
     ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_k − T_cmp;
-    bits: of each update; None: those of all.
-    Never on time with no time left, nor with a dead channel.
+    bits: of each update. Never on time with no time left, nor with a dead channel.
     """
     rate = rate_bit_per_s(
         n, system.received_power_w * ratio / system.link_margin, system.bandwidth_hz, system.noise_w_per_hz
     )
-    return (left_s > 0) & (rate * np.maximum(left_s, 0) >= (system.update_bits if bits is None else bits))
+    return (left_s > 0) & (rate * np.maximum(left_s, 0) >= bits)
 
 
-def most_on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Ints:
+def most_on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: Reals) -> Ints:
     """(devices,) the largest size of a set, up to n, in which each is on time; 0: late even alone. By halving."""
     most, fails = np.zeros(len(ratio), np.int64), np.full(len(ratio), n + 1)
     while (unsure := fails - most > 1).any():
@@ -53,7 +52,7 @@ def most_on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: floa
     return most
 
 
-def admit_paper(ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
+def admit_paper(ratio: Reals, left_s: Reals, system: System, bits: Reals) -> Flags:
     """The paper's phase: while anyone is late, drop the late device with the least |g|²/β and test again.
 
     Equal ratios: the device with the least time left goes first. Who is on time in a set is on time in every smaller
@@ -64,7 +63,7 @@ def admit_paper(ratio: Reals, left_s: Reals, system: System, bits: float | Reals
     late = np.flatnonzero(~kept)
     if not len(late):
         return kept
-    most = most_on_time(n, ratio[late], left_s[late], system, bits[late] if isinstance(bits, np.ndarray) else bits)
+    most = most_on_time(n, ratio[late], left_s[late], system, bits[late])
     kept[late] = True
     for at in np.lexsort((left_s[late], ratio[late])).tolist():
         if most[at] < n:
@@ -73,7 +72,7 @@ def admit_paper(ratio: Reals, left_s: Reals, system: System, bits: float | Reals
     return kept
 
 
-def admit_largest(ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
+def admit_largest(ratio: Reals, left_s: Reals, system: System, bits: Reals) -> Flags:
     """The largest admissible set; of several, the one with the strongest channels.
 
     With n_k the largest size at which k is on time, n = the largest size that at least n devices reach.
