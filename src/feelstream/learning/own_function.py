@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, create_model
 
 from feelstream.arrays import Flags, Ids, Nested
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError, sentence_and_place
@@ -139,15 +139,13 @@ def class_of(name: str, function: Callable[..., Any]) -> type[OwnFunction]:
             f"'{name}' must take five arguments, module, sampler, round, state and generator, and lr if it likes; it "
             f"takes {', '.join(needed) or 'none'}"
         )
-    settings = {
-        p.name: p.default for p in parameters if type(p.default) in PLAIN and p.name not in OwnFunction.model_fields
+    fields: dict[str, Any] = {
+        p.name: (type(p.default), Field(default=p.default, strict=True, description="of the function"))
+        for p in parameters
+        if type(p.default) in PLAIN and p.name not in OwnFunction.model_fields
     }
-    own = tuple(p.name for p in parameters if p.name in {*settings, *OwnFunction.model_fields})
-    fields = {
-        each: Field(default=value, strict=True, description="of the function") for each, value in settings.items()
-    }
-    body = {"tag": name, "function": staticmethod(function), "own": own, **fields}
-    body["__module__"] = getattr(function, "__module__", __name__)  # its file is that of the function
-    annotated: dict[str, Any] = {"tag": ClassVar[str], "function": ClassVar[Any], "own": ClassVar[Any]}
-    annotated |= {each: type(value) for each, value in settings.items()}
-    return type("OwnFunction", (OwnFunction,), {**body, "__annotations__": annotated})
+    module = getattr(function, "__module__", __name__)  # its file is that of the function
+    made = create_model("OwnFunction", __base__=OwnFunction, __module__=module, **fields)
+    made.tag, made.function = name, staticmethod(function)
+    made.own = tuple(p.name for p in parameters if p.name in made.model_fields)
+    return made
