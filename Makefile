@@ -164,8 +164,8 @@ WHICH     =
 sanitize: sanitized $(VENV)/.installed-dev
 	rm -rf $(SANITIZED) && cp -r src $(SANITIZED) && cp build/sanitize/_native*.so $(SANITIZED)/feelstream/
 	LD_PRELOAD="$(strip $(PRELOAD))" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
-		$(BIN)/python -m pytest -q tests/learning/test_native.py tests/learning/test_local_sgd.py \
-		tests/learning/test_engines.py -k 'native and not named_models' $(WHICH)
+		$(BIN)/python -m pytest -q tests/learning/test_native.py tests/learning/test_engines.py \
+		-k 'native and not named_models' $(WHICH)
 
 # The engine without Python, by every compiler there is, without a warning; all must compute the same.
 ENGINE = -std=gnu++17 -O3 -ffp-contract=fast -Wall -Wextra -Werror -pthread -Isrc/native \

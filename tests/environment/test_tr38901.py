@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import paths_stand_in
 import pytest
 from builders import devices_of, small, verified
 
@@ -131,6 +130,25 @@ def test_devices_at_rest_keep_their_gain() -> None:
     assert devices_of(fs.simulate(small("world.mobility.kind=tr38901"), 1))["beta"].n_unique() == 6
 
 
+PATHS, RICIAN_K = 12, 8.0  # waves of a device; the direct path over all others
+VERSIONS = {"sionna-no-rt": "0.0.stand-in", "torch": "0.0.stand-in"}
+
+
+def drawn(links: Links, ids: np.ndarray, samples: int, sample_s: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """As Sionna has them: plane waves of equal power, one more from the station for those seen; mean power 1."""
+    rng, many = np.random.default_rng(seed), len(ids)
+    angle, phase = rng.uniform(0, 2 * np.pi, (2, many, PATHS + 1))
+    angle[:, 0] = np.arctan2(*-links.position_m[::-1, ids])
+    direct = np.where(links.seen[ids], RICIAN_K / (RICIAN_K + 1), 0.0)
+    power = np.column_stack([direct, *np.broadcast_to((1 - direct) / PATHS, (PATHS, many))])
+    speed = links.velocity_m_s[0, ids, None] * np.cos(angle) + links.velocity_m_s[1, ids, None] * np.sin(angle)
+    time_s = np.arange(samples) * sample_s
+    turned = 2 * np.pi * links.carrier_hz / 299792458.0 * speed[:, :, None] * time_s + phase[:, :, None]
+    delay_s = rng.exponential(1e-7, (many, PATHS + 1))
+    delay_s[:, 0] = 0
+    return np.sqrt(power)[:, :, None] * np.exp(1j * turned), delay_s
+
+
 BOTH = ("world.mobility.kind=tr38901", "world.channel.kind=tr38901", "world.mobility.speed_m_s=1.5")
 INSTALLED = pytest.mark.skipif(
     not any(metadata.packages_distributions().get("sionna", ())), reason="needs Sionna: install feelstream[sionna]"
@@ -139,8 +157,8 @@ INSTALLED = pytest.mark.skipif(
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sionna_paths, "drawn", paths_stand_in.drawn)
-    monkeypatch.setattr(sionna_paths, "versions", lambda: paths_stand_in.VERSIONS)
+    monkeypatch.setattr(sionna_paths, "drawn", drawn)
+    monkeypatch.setattr(sionna_paths, "versions", lambda: VERSIONS)
 
 
 def links(devices: int, seen: bool, speed_m_s: float = 1.0, place: Place = "umi") -> Links:
@@ -165,7 +183,7 @@ def test_a_run_verifies_and_is_the_same_world_for_all_policies() -> None:
     assert devices_of(run).equals(devices_of(again))
     assert devices_of(run)["gain"].equals(devices_of(other)["gain"])
     verified(run)
-    assert run.manifest.versions.items() >= paths_stand_in.VERSIONS.items()
+    assert run.manifest.versions.items() >= VERSIONS.items()
 
 
 def test_drops_begin_where_devices_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +192,7 @@ def test_drops_begin_where_devices_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def noted(given: Links, ids: np.ndarray, samples: int, sample_s: float, seed: int) -> Any:
         asked.append((given, ids, samples, sample_s))
-        return paths_stand_in.drawn(given, ids, samples, sample_s, seed)
+        return drawn(given, ids, samples, sample_s, seed)
 
     monkeypatch.setattr(sionna_paths, "drawn", noted)
     monkeypatch.setattr(sionna_paths, "versions", dict)
@@ -205,7 +223,7 @@ def test_who_is_seen_is_who_has_the_path_loss_of_a_line_of_sight() -> None:
 
 def test_the_mean_over_a_band_is_that_of_its_frequencies() -> None:
     """Against the trapezoidal rule over 2,001 frequencies; a band of no width is the carrier."""
-    paths, delay_s = paths_stand_in.drawn(links(5, seen=True), np.arange(5), 3, 4.0, 1)
+    paths, delay_s = drawn(links(5, seen=True), np.arange(5), 3, 4.0, 1)
     band_hz = 2e7
     f_hz = np.linspace(-band_hz / 2, band_hz / 2, 2001)
     for k in range(5):
