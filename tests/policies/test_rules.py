@@ -194,6 +194,9 @@ def test_oort_counts_the_samples_that_a_device_trained_on() -> None:
 def test_fedcs_asks_its_share_and_oort_likes_the_fast() -> None:
     pairs = {tuple(choose(policy("fedcs", size=1, share=0.5), {}, see(f_hz=GHZ), seed)) for seed in range(60)}
     assert pairs == {(3,), (1,), (2,)}  # the slowest never wins a pair
+    crowd = observe(alike(100), 1, f_hz=np.full(100, 1e9))
+    asked = np.random.default_rng(0).choice(100, 7, replace=False)  # 7 % of a hundred, as the policy draws them
+    assert set(choose(policy("fedcs", size=1, share=0.07), {}, crowd)) <= {int(asked.min())}
     seen = see(f_hz=GHZ)
     time_s = 4e8 / GHZ + seen.plan(2).transmit_time_s
     for alpha in (0.0, 2.0):

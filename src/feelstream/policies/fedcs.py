@@ -45,9 +45,10 @@ class FedCS(Policy):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         available = np.flatnonzero(observation.available)
         devices = observation.system.devices
-        asked = max(ceil(self.share * devices), self.size if self.size < devices else 1)
+        share = ceil(round(self.share * devices, 9))  # 0.07 · 100 is a rounding above 7
+        asked = max(share, self.size if self.size < devices else 1)
         asked = min(asked, len(available))
-        candidates = np.zeros(observation.system.devices, bool)
+        candidates = np.zeros(devices, bool)
         candidates[rng.choice(available, asked, replace=False)] = True
         schedule = pack(observation, candidates, self.size)
         return Decision(schedule, observation.plan(len(schedule)))
