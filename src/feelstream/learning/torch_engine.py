@@ -144,6 +144,8 @@ class TorchLearner(Learner):
         self, theta: Floats, batches: Numbers, sgd: LocalSGD, correction: Floats | None, found: Training
     ) -> None:
         def device(k: int) -> None:
+            if self._threads == 1:  # for dropout, by the device's own draw
+                torch.manual_seed(zlib.crc32(batches[k].tobytes()))
             module = self.module(theta).train()
             trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
             kept, added = (None if each is None else parts(module, each[k]) for each in (found.momentum, correction))
@@ -162,12 +164,7 @@ class TorchLearner(Learner):
 
         rates = sgd.rates(batches.shape[1]).tolist()
         with self.alone():
-            if self._threads > 1:
-                self._side_by_side(device, range(len(batches)))
-            else:
-                for k in range(len(batches)):
-                    torch.manual_seed(zlib.crc32(batches[k].tobytes()))  # for dropout: by the device's own draw
-                    device(k)
+            self._side_by_side(device, range(len(batches)))
 
     def _gradients(self, theta: Floats, samples: Numbers, found: Gradients) -> None:
         """A module's dropout is off, as in evaluation."""
