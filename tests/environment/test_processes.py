@@ -93,35 +93,36 @@ def test_reflection_keeps_the_length_of_the_way() -> None:
     assert np.cos(heading - 0.3)[0] == pytest.approx(-1.0)
 
 
-def test_availability_has_its_stationary_share_and_sojourns() -> None:
-    found = values(ComesAndGoes(p_leave=0.1, p_return=0.3), 30)
-    for round in (0, 29):
-        assert found[round].mean() == pytest.approx(0.75, abs=0.03)
-    left = (found[:-1] & ~found[1:]).sum() / found[:-1].sum()
-    assert left == pytest.approx(0.1, abs=0.005)
-
-
-def test_faults_have_their_shares() -> None:
-    assert not values(NoFaults(), 3).any()
-    some = values(RandomFaults(rate=0.5, share=0.25), 20)
-    assert some.any(axis=0).mean() == pytest.approx(0.25, abs=1e-3)
-    assert some.mean() == pytest.approx(0.125, abs=0.01)
-    broken = values(Breakdowns(p_break=0.1, p_repair=0.3), 20)
-    assert broken.mean() == pytest.approx(0.25, abs=0.03)
-    assert (broken[1:] & broken[:-1]).mean() > 0.15  # for a while, not for a round
-
-
-def test_diurnal_devices_are_there_half_of_a_day() -> None:
-    found = values(Diurnal(day=24, depth=1.0, spread=0.0), 24)
-    assert found.mean() == pytest.approx(0.5, abs=0.01)
-    assert found[11].mean() < 0.02  # round 12 is midnight for all
-    assert found[23].all()  # and round 24 noon
-
-
-def test_harvests_have_their_means() -> None:
-    assert values(PacketHarvest(rate=0.5, packet_j=2.0), 20).mean() == pytest.approx(1.0, rel=0.02)
+MEANS = [  # and how many rounds, and how far the mean of 4,000 devices may be off
+    (ComesAndGoes(p_leave=0.1, p_return=0.3), 30, 0.75, 0.03),
+    (NoFaults(), 3, 0.0, 0.0),
+    (RandomFaults(rate=0.5, share=0.25), 20, 0.125, 0.01),
+    (Breakdowns(p_break=0.1, p_repair=0.3), 20, 0.25, 0.03),
+    (Diurnal(day=24, depth=1.0, spread=0.0), 24, 0.5, 0.01),
+    (PacketHarvest(rate=0.5, packet_j=2.0), 20, 1.0, 0.02),
     # ∫ max(0, sin) over a day is 1/π, and clouds take half.
-    assert values(SolarHarvest(peak_j=4.0, day=240), 240).mean() == pytest.approx(4.0 / (2 * np.pi), rel=0.01)
+    (SolarHarvest(peak_j=4.0, day=240), 240, 4.0 / (2 * np.pi), 0.006),
+]
+
+
+@pytest.mark.parametrize(("process", "rounds", "mean", "off"), MEANS, ids=lambda each: getattr(each, "tag", ""))
+def test_processes_have_their_means_and_keep_their_states(
+    process: Process, rounds: int, mean: float, off: float
+) -> None:
+    found = values(process, rounds)
+    assert found.mean() == pytest.approx(mean, abs=off)
+    match process:
+        case ComesAndGoes():
+            assert found[[0, -1]].mean(axis=1) == pytest.approx(mean, abs=off)  # stationary from the first round on
+            left = (found[:-1] & ~found[1:]).sum() / found[:-1].sum()
+            assert left == pytest.approx(0.1, abs=0.005)
+        case RandomFaults():
+            assert found.any(axis=0).mean() == pytest.approx(0.25, abs=1e-3)
+        case Breakdowns():
+            assert (found[1:] & found[:-1]).mean() > 0.15  # for a while, not for a round
+        case Diurnal():
+            assert found[11].mean() < 0.02  # round 12 is midnight for all
+            assert found[23].all()  # and round 24 noon
 
 
 def test_recorded_values_hold_until_the_next(tmp_path: Path) -> None:

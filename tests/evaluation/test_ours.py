@@ -153,11 +153,6 @@ def test_the_test_alone_is_as_before_and_gathers_nothing() -> None:
     assert without.rounds.drop("accuracy", "loss").equals(plain.rounds.drop("accuracy", "loss"))
 
 
-def test_none_of_ours_is_undocumented() -> None:
-    for name, kind in EVALUATORS.ours.items():
-        assert kind.__doc__, name
-
-
 DRIFT, ROUNDS, DEVICES = 13, 24, 4
 
 

@@ -14,15 +14,8 @@ from hypothesis import strategies as st
 
 from feelstream.errors import ScenarioError
 from feelstream.model import physics
-from feelstream.model.energy import Core, Cpus, Cubic, Voltage
-from feelstream.scenario import Scenario
+from feelstream.model.energy import Core, Cpus, Voltage
 from feelstream.scenario.population import core, our_cores
-
-
-def test_the_papers_model_and_update() -> None:
-    scenario = Scenario()
-    assert scenario.radio.update_bits == 32 * 21840
-    assert scenario.cpu.cycles == 600 * 32 * 21840
 
 
 def test_the_slowest_cpu_that_can_meet_the_papers_deadline() -> None:
@@ -81,10 +74,6 @@ def test_voltage_by_hand() -> None:
     assert Voltage(leakage_w=0.0).energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(0.1 * volts**2)
     next_higher = np.array([0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
     assert Voltage(points="discrete").energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(0.1 * next_higher**2 + leaking)
-
-
-def test_cubic_is_the_papers() -> None:
-    assert Cubic().energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(1e-27 * 1e9 * AT_HZ**2)
 
 
 def test_profiles_are_those_of_real_cores() -> None:
