@@ -185,7 +185,7 @@ class Simulation:
         if told is None:
             fresh, used, stored = stream.fresh_labels, stream.used_total.copy(), stream.stored_labels
         else:
-            fresh, used, stored = told.fresh, told.used.sum(axis=0), told.stored
+            fresh, used, stored = told.fresh, told.used_total, told.stored
         known = {"fresh_features": fresh, "used_features": used}
         return known | {"stored_features": stored} if STORED_FEATURES in self.policy.needs else known
 

@@ -24,6 +24,9 @@ class Told:
     """Vectors of K devices, in whole numbers, by the server's knowledge.
 
     What is handed out is read-only and stays what it was: who changes an array that was handed out changes a copy.
+
+    Attributes:
+        used_total: int64 (m,) L(X) = Σ_k `used`.
     """
 
     def __init__(self, vectors: Vectors, devices: int, *, since_use: bool, empties: bool, keeps: bool) -> None:
@@ -34,6 +37,7 @@ class Told:
         self._scale = UNITS / kind.noise * (1 if self._adds_up else 2) if kind.noise else 0.0
         names = ("stored", "fresh", "used", "covered", "total")  # the last two: true sums that noise covers, and noisy
         self._now = {name: np.zeros(shape, float if name == "total" else np.int64) for name in names}
+        self.used_total = np.zeros(vectors.size, np.int64)
 
     @property
     def stored(self) -> Ints:
@@ -94,7 +98,9 @@ class Told:
 
     def use(self, ids: Ids) -> None:
         """These devices' data was used: X has what they had told of it."""
-        self._put("used", ids, self._now["stored"][ids])
+        told = self._now["stored"][ids]
+        self.used_total = self.used_total + (told - self._now["used"][ids]).sum(axis=0)
+        self._put("used", ids, told)
         for name in ("stored", "covered", "total") if self._empties else ():
             self._put(name, ids, 0)
         if self._empties or self._since_use:
@@ -115,6 +121,7 @@ class Told:
 
     def restore(self, saved: Nested) -> None:
         self._now = {name: saved[name].copy() for name in self._now}
+        self.used_total = self._now["used"].sum(axis=0)
 
 
 def _whole(values: Reals) -> Ints:
