@@ -16,7 +16,6 @@ from feelstream.policies.oort import Oort
 from feelstream.run import Run
 
 OURS = list(POLICIES.ours)
-NIGHTLY = pytest.mark.nightly
 # Fast computers with data from the first round on, so that everyone is always feasible.
 ALWAYS = [
     "data.arrivals.kind=poisson",
@@ -110,12 +109,11 @@ def test_the_split_of_the_band_is_the_cheapest(seed: int) -> None:
 
 SHORT = ("data.dataset=synthetic", "system.rounds=8", "trace.level=full")
 SETTINGS: dict[str, tuple[str, ...]] = {
-    **{f"short {name}": (name, *SHORT) for name in ("paper-2digit", "stress", "paper-minority", "theorem", "tiny")},
+    **{f"short {name}": (name, *SHORT) for name in ("paper-2digit", "stress")},
     "one device": ("tiny", "system.devices=1", "policy.size=1"),
     "all devices": ("tiny", "policy.size=10"),
     "hardly anyone is fast enough": ("tiny", "cpu.frequency_hz=[2e7, 1.1e8]"),
 }
-LATER = ("short paper-minority", "short theorem", "short tiny")
 ORACLE, AUTO = "policy.gain=oracle", "policy.V=auto"
 MORE = [
     f"best_channel, {ORACLE}", f"proportional_fair, {ORACLE}",
@@ -124,7 +122,7 @@ MORE = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [pytest.param(s, marks=[NIGHTLY] * (s in LATER)) for s in SETTINGS])
+@pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("policy", [*OURS, *MORE])
 def test_runs_verify(policy: str, settings: str) -> None:
     name, *fields = policy.split(", ")
