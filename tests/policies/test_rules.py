@@ -84,12 +84,17 @@ def test_proportional_fair_divides_the_last_gain_by_the_service() -> None:
     # A refused device was seen, but not served: 0.5 against 0.125 stored, its ratio falls to 4.
     state = rule.update(state, outcome(5, [0], gain=np.array([0.5]), transmitted=np.array([False])))
     assert -rule.select(state, see(6), np.random.default_rng(0)).score == pytest.approx([4, 16, 8, 4])
+    # One that failed was not seen at all: its gain stays, and its service halves once more.
+    state = rule.update(state, outcome(6, [1], gain=np.zeros(1), transmitted=np.array([False])))
+    assert -rule.select(state, see(7), np.random.default_rng(0)).score == pytest.approx([8, 32, 16, 8])
 
 
 def test_best_channel_by_last_gain() -> None:
     last = policy("best_channel", gain="last")
     state = last.update(last.init(SMALL), outcome(1, [1, 0], gain=np.array([0.1, 9.0])))
     assert choose(last, state, see(2, beta=np.array([0.5, 2.0, 1.0, 1.5]))) == [0, 3]
+    failed = last.update(state, outcome(2, [0, 3], gain=np.zeros(2), transmitted=np.zeros(2, bool)))
+    assert choose(last, failed, see(3, beta=np.array([0.5, 2.0, 1.0, 1.5]))) == [0, 3]  # nothing was seen of them
 
 
 CLASSES = np.array([[3, 0, 0], [0, 3, 0], [1, 1, 1], [0, 0, 9]], np.int32)

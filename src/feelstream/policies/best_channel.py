@@ -57,6 +57,7 @@ class BestChannel(Policy):
         if not state:
             return state
         seen, last = state["seen"].copy(), state["last"].copy()
-        seen[outcome.schedule] = True
-        last[outcome.schedule] = outcome.gain
+        heard = outcome.gain > 0  # else nothing came, and no gain was seen
+        seen[outcome.schedule[heard]] = True
+        last[outcome.schedule[heard]] = outcome.gain[heard]
         return {"seen": seen, "last": last}

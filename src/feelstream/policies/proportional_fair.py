@@ -1,7 +1,7 @@
 """Proportional fair: a good channel, in proportion to how well a device has been served.
 
     Π* = the n feasible devices with the largest  |g_k(t)|²/β_k                       (gain = "oracle")
-    Π* = the n feasible devices with the largest  ĝ_k / m_k,       ĝ_k = |g_k|² when k was last scheduled    ("last")
+    Π* = the n feasible devices with the largest  ĝ_k / m_k,       ĝ_k = |g_k|² when k was last heard        ("last")
     m_k ← (1 − 1/w) m_k + (1/w) |g_k|² 1{k transmitted},           m_k = 0, ĝ_k = 1 before the first time
 
 m_k counts as at least 1e-200: a device that was never served comes before all that were, and nothing divides by 0.
@@ -63,6 +63,7 @@ class ProportionalFair(Policy):
         if not state:
             return state
         gain, served = state["gain"].copy(), state["served"] * (1 - 1 / self.window)
-        gain[outcome.schedule] = outcome.gain
+        heard = outcome.gain > 0  # else nothing came, and no gain was seen
+        gain[outcome.schedule[heard]] = outcome.gain[heard]
         served[outcome.schedule] += np.where(outcome.transmitted, outcome.gain, 0.0) / self.window
         return {"gain": gain, "served": served}
