@@ -20,11 +20,11 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Ids
 from feelstream.model.system import System
 from feelstream.plugins import Count
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
-from feelstream.policies.ranking import lowest
+from feelstream.policies.ranking import left_j, lowest
 
 
 class FedBacys(Policy):
@@ -56,8 +56,3 @@ class FedBacys(Policy):
         group = np.empty(len(order), np.int64)
         group[order] = np.arange(len(order)) * self._turns(len(order)) // max(len(order), 1)
         return group
-
-
-def left_j(system: System, round: int, spent_j: Reals) -> Reals:
-    """(K,) c_k: the budget of this many rounds less what was spent."""
-    return round * system.energy_budget_j - spent_j

@@ -24,7 +24,7 @@ from pydantic import Field
 from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
-from feelstream.policies.ranking import Ranking, Term, lowest
+from feelstream.policies.ranking import Ranking, Term, left_j, lowest
 
 
 class MyopicEnergy(Policy):
@@ -43,8 +43,10 @@ class MyopicEnergy(Policy):
         return Decision(lowest(plan.energy_j, affordable, self.size, rng), plan)
 
     def _left_j(self, state: State, observation: Observation) -> Reals:
-        granted = observation.system.energy_budget_j
-        return granted if self.budget == "static" else observation.round * granted - state["spent_j"]
+        system = observation.system
+        if self.budget == "static":
+            return system.energy_budget_j
+        return left_j(system, observation.round, state["spent_j"])
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """E~_k of those that can afford it."""

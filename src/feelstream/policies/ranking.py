@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Reals
+from feelstream.model.system import System
 
 if TYPE_CHECKING:
     from feelstream.policies.base import Observation, RoundPlan
@@ -112,6 +113,11 @@ def pack(observation: Observation, candidates: Flags, most: int) -> Ids:
         else:
             fails = n
     return np.sort(fastest[:fits])
+
+
+def left_j(system: System, round: int, spent_j: Reals) -> Reals:
+    """(K,) what is left of the budget of this many rounds, J: below 0 where more was spent."""
+    return round * system.energy_budget_j - spent_j
 
 
 def mean_over_samples(values: Reals) -> Reals:
