@@ -193,17 +193,13 @@ class BalancedJoint(Policy):
         return joint.send(observation, decision.schedule, decision.f_hz, limit_w, gain, weight, decision.allowance_j)
 
     def update(self, state: State, outcome: Outcome) -> State:
-        labels, spent_j = self._labels(outcome.observation), state["spent_j"].copy()
-        if outcome.report_j is not None:
-            spent_j += outcome.report_j
-            spent_j[outcome.schedule] -= outcome.report_j[outcome.schedule]  # it is in what the turn cost
-        spent_j[outcome.schedule] += outcome.energy_j
+        labels = self._labels(outcome.observation)
         pooled = labels[outcome.schedule[outcome.transmitted]].sum(axis=0, dtype=float)
         mix = pooled / pooled.sum() if pooled.any() else state["seen"]
         new = labels.any(axis=1) & (state["first"] == 0)
         return {
             "seen": (1 - self.memory) * state["seen"] + self.memory * mix,
-            "spent_j": spent_j,
+            "spent_j": outcome.added_to(state["spent_j"]),
             "first": np.where(new, outcome.round, state["first"]),
         }
 
