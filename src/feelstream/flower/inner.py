@@ -6,14 +6,12 @@ types again.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import (
     Bulyan,
@@ -29,13 +27,13 @@ from flwr.serverapp.strategy import (
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
+from feelstream.flower.kept import restored, saved
 from feelstream.flower.updates import (
     Model,
     as_floats,
     as_model,
     needs_floats,
     read_model,
-    wants_one_of_each,
     write_model,
 )
 from feelstream.flower.wire import ReportError
@@ -50,12 +48,24 @@ class Inner:
 
     def __init__(self, strategy: Strategy, check_updates: bool | None = None) -> None:
         """check_updates: whether updates must look like the model; None: unless trees are what is learned."""
-        self.strategy = strategy
-        own_models = any(isinstance(each, OWN_MODELS) for each in self._chain())
+        self.strategy, self._chain = strategy, list[Any]()
+        while strategy is not None:
+            self._chain.append(strategy)
+            strategy = getattr(strategy, "strategy", None)  # type: ignore[assignment]
+        own_models = any(isinstance(each, OWN_MODELS) for each in self._chain)
         self.check_updates = not own_models if check_updates is None else check_updates
+        # Whether it takes exactly one set of arrays and one of metrics in a reply, as Flower's own strategies do.
+        self.one_of_each = all(type(each).aggregate_train.__module__.startswith("flwr.") for each in self._chain)
+        keys = (each.weighted_by_key for each in self._chain if hasattr(each, "weighted_by_key"))
+        self.weight_key = next(keys, "num-examples")
         if self._largest("fraction_train", 1.0) == 0:
             raise FeelstreamError("the inner strategy has fraction_train=0, so it would train nobody")
-        self.settings = [{"name": type(s).__name__, **_settings(s)} for s in self._chain()]  # as they were at first
+        # The numbers and texts that were given to each, as they were at first: another choice would be another run.
+        self.settings = [
+            {"name": type(each).__name__}
+            | {name: value for name, value in vars(each).items() if isinstance(value, bool | int | float | str)}
+            for each in self._chain
+        ]
         self._asked = 0  # the last round for which it was asked for messages
         self._few = False  # whether nodes were too few to evaluate on when it was asked last
         self._record: ArrayRecord | None = None  # the model as it was last read or written, in both forms
@@ -68,20 +78,11 @@ class Inner:
         return self._model
 
     @property
-    def one_of_each(self) -> bool:
-        """Whether it takes exactly one set of arrays and one of metrics in a reply."""
-        return all(wants_one_of_each(each) for each in self._chain())
-
-    @property
     def accepts_late(self) -> bool:
         """Whether updates of earlier rounds may be among those that it averages."""
         said = getattr(self.strategy, "accepts_late", None)
         averages = isinstance(self.strategy, FedAvg) and not isinstance(self.strategy, UNWEIGHTED)
         return averages and self.check_updates and self.one_of_each if said is None else said
-
-    @property
-    def weight_key(self) -> str:
-        return next((s.weighted_by_key for s in self._chain() if hasattr(s, "weighted_by_key")), "num-examples")
 
     def contents(
         self, t: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, nodes: Sequence[int]
@@ -93,7 +94,7 @@ class Inner:
         shown = write_model(as_floats(model)) if self._converts(model) else arrays
         # It may insist on more nodes than were chosen; the same ones again satisfy it.
         at_least = int(max(self._largest("min_available_nodes", 1), self._largest("min_train_nodes", 1), len(nodes)))
-        view = GridView(grid, list(islice(cycle(nodes), at_least)))
+        view: Any = GridView(grid, list(islice(cycle(nodes), at_least)))
         messages = list(self.strategy.configure_train(t, shown, config, view))
         if not messages:
             return []
@@ -142,81 +143,31 @@ class Inner:
             log.log(level, "round %d: %d nodes are too few to evaluate on; %d are needed", t, len(nodes), needed)
             return []
         self._few = False
-        return list(self.strategy.configure_evaluate(t, arrays, config, GridView(grid, nodes)))
+        view: Any = GridView(grid, nodes)
+        return list(self.strategy.configure_evaluate(t, arrays, config, view))
 
     def aggregate_evaluation(self, t: int, replies: Iterable[Message]) -> MetricRecord | None:
         return self.strategy.aggregate_evaluate(t, list(replies))
 
-    def _chain(self) -> Iterable[Any]:
-        strategy: Any = self.strategy
-        while strategy is not None:
-            yield strategy
-            strategy = getattr(strategy, "strategy", None)
-
     def _largest(self, name: str, default: float) -> float:
-        return max((getattr(strategy, name) for strategy in self._chain() if hasattr(strategy, name)), default=default)
+        return max((getattr(strategy, name) for strategy in self._chain if hasattr(strategy, name)), default=default)
 
     def snapshot(self) -> Nested:
         """What the strategy has learnt so far (momenta, adaptive norms, …): its numbers and arrays, by depth."""
         return {
-            str(depth): {name: saved for name, value in vars(strategy).items() if (saved := _saved(value))}
-            for depth, strategy in enumerate(self._chain())
+            str(depth): {name: found for name, value in vars(strategy).items() if (found := saved(value))}
+            for depth, strategy in enumerate(self._chain)
         }
 
     def restore(self, state: Nested) -> None:
-        for depth, strategy in enumerate(self._chain()):
-            for name, saved in state[str(depth)].items():
+        for depth, strategy in enumerate(self._chain):
+            for name, found in state[str(depth)].items():
                 if name in vars(strategy):
-                    setattr(strategy, name, _restored(saved))
+                    setattr(strategy, name, restored(found))
 
 
-def _settings(strategy: Any) -> dict[str, Any]:
-    """The numbers and texts that were given to a strategy: another choice would be another run."""
-    return {name: value for name, value in vars(strategy).items() if isinstance(value, bool | int | float | str)}
-
-
-def _saved(value: Any) -> Nested:
-    """A value as {its kind: plain arrays}; nothing for what is no state: functions, texts, other objects."""
-    if isinstance(value, bool | int | float):
-        return {"number": np.array(value)}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return {"array": value}
-    if isinstance(value, ArrayRecord):
-        return {"record": {name: array.numpy() for name, array in value.items()}}
-    if isinstance(value, dict | list) and value:
-        entries = list(value.items() if isinstance(value, dict) else enumerate(value))
-        if all(isinstance(k, str | int) and isinstance(v, np.ndarray | np.generic) for k, v in entries):
-            kind = "dict" if isinstance(value, dict) else "list"
-            return {kind: {json.dumps(key): np.asarray(entry) for key, entry in entries}}
-        text = _as_json(value)
-        return {} if text is None else {"json": np.frombuffer(text.encode(), np.uint8)}
-    return {}
-
-
-def _as_json(value: Any) -> str | None:
-    """A list or dictionary of plain values; None where it would come back as something else."""
-    try:
-        text = json.dumps(value)
-        return text if json.loads(text) == value else None
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
-def _restored(saved: Nested) -> Any:
-    ((kind, value),) = saved.items()
-    if kind == "number":
-        return value.item()
-    if kind == "array":
-        return value
-    if kind == "json":
-        return json.loads(value.tobytes())
-    if kind == "record":
-        return ArrayRecord({name: Array(array) for name, array in value.items()})
-    keyed = {json.loads(key): array for key, array in value.items()}
-    return keyed if kind == "dict" else [keyed[row] for row in sorted(keyed)]
-
-
-class GridView(Grid):
+@Grid.register
+class GridView:
     """A grid on which only some nodes are seen."""
 
     def __init__(self, grid: Grid, nodes: list[int]) -> None:
@@ -225,21 +176,5 @@ class GridView(Grid):
     def get_node_ids(self) -> Iterable[int]:
         return list(self._nodes)
 
-    def set_run(self, run: Any) -> None:
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Any:
-        return self._grid.run
-
-    def create_message(self, *args: Any, **kwargs: Any) -> Message:
-        return self._grid.create_message(*args, **kwargs)
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        return self._grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return self._grid.pull_messages(message_ids)
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        return self._grid.send_and_receive(messages, timeout=timeout)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
-from flwr.serverapp.strategy import Strategy
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -59,11 +58,6 @@ def read_update(
     others = {key: record for key, record in content.items() if key not in (arrays, metrics, REPORT)}
     checked = checked_arrays(content.array_records[arrays], model)
     return Update(message, checked, values, (arrays, metrics or USUAL[1]), others)
-
-
-def wants_one_of_each(strategy: Strategy) -> bool:
-    """Whether it averages as Flower does, and so takes one set of arrays and one of metrics in a reply."""
-    return type(strategy).aggregate_train.__module__.startswith("flwr.")
 
 
 def _the_one(records: Mapping[str, Any], usual: str, single: bool) -> str | None:
