@@ -65,7 +65,7 @@ def test_a_pause_has_an_end_and_a_node_that_is_gone_is_forgotten() -> None:
             rounds.append(round)
             asking.failed(7, round, "no answer")
     assert max(np.diff(rounds)) == LONGEST_PAUSE
-    assert asking.reasons == {"no answer": 1}
+    assert asking.reason == {7: "no answer"}
     asking.forget([])
     assert asking.choose([7], 200) == [7]
 

@@ -75,7 +75,7 @@ def test_many_random_failures_end_nothing_and_leave_little_behind() -> None:
             grid.sent.clear()  # the grid's own memory, which no real one has
             if row["round"] in (200, 1000):
                 kept.append(sum(array.nbytes for array in flatten(strategy.deployment.snapshot()).values()))
-                tables = (strategy.deployment.calls.pending, strategy.deployment.patience.failed)
+                tables = (strategy.deployment.calls.unanswered, strategy.deployment.patience.failed)
                 assert all(len(table) <= 4 * 4 for table in tables)
 
     chosen = scenario("importance_greedy", 4)

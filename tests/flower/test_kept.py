@@ -55,5 +55,5 @@ def test_nodes_of_any_id_are_remembered(tmp_path: Path) -> None:
     again = Directory(None, 3)
     again.restore(stored(directory, tmp_path / "state.npz"))
     again.update(nodes)
-    assert [again.device(node) for node in nodes] == [0, 1, 2]
-    assert [again.node(device) for device in range(3)] == list(nodes)
+    assert [again.device_of[node] for node in nodes] == [0, 1, 2]
+    assert [again.node_of[device] for device in range(3)] == list(nodes)

@@ -108,7 +108,7 @@ def test_a_name_is_the_first_nodes_where_names_are_bound(bind_names: bool) -> No
     grid.answers[1] = lambda context, message: None  # misses one query
     grid.add(2, {"partition-id": 0}, client(growing))
     list(strategy.configure_train(2, model(), ConfigRecord(), grid))
-    assert strategy.deployment.directory.device(2) == (None if bind_names else 0)
+    assert strategy.deployment.directory.device_of.get(2) == (None if bind_names else 0)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import feelstream as fs
 from feelstream.callbacks import CONTENT_TYPE, OpenMetrics
 from feelstream.errors import BusyError, FeelstreamError
 from feelstream.flower import ScheduledFedAvg
-from feelstream.flower.notices import Notices
+from feelstream.flower.directory import Notices
 from feelstream.policies import Balanced, Lyapunov
 from feelstream.run.files import sole_writer, usable_directory
 

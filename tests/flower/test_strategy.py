@@ -154,7 +154,7 @@ def test_a_device_that_returns_need_not_wait_for_its_old_node_to_be_given_up() -
     chosen.deployment.directory.introduce(10, "0")
     grid.add(77, {"partition-id": 0}, client(growing))
     list(chosen.configure_train(1, model(), ConfigRecord(), grid))
-    assert chosen.deployment.directory.node(0) == 77
+    assert chosen.deployment.directory.node_of[0] == 77
 
 
 def test_reports_ride_on_replies_and_only_the_others_are_asked(tmp_path: Path) -> None:

@@ -9,13 +9,16 @@
 
 With Flower's node authentication a node id belongs to one public key (`flwr supernode register` prints it), so a name
 that is given a node id is bound to that key.
+
+What an operator should know of devices is a line for each kind of trouble, however many devices have it.
 """
 
 from __future__ import annotations
 
 import logging
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -29,7 +32,7 @@ from feelstream.flower.settings import Names
 from feelstream.flower.wire import PRIORITIES, ReportError
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
-SHOWN = 20  # names that a sentence lists
+SHOWN, REASONS = 20, 3  # names and reasons that a sentence lists
 
 
 class UnknownNameError(ReportError):
@@ -39,7 +42,7 @@ class UnknownNameError(ReportError):
 class Directory(Kept):
     """Devices are numbered in the order of their names; each has the node by which it was last reached."""
 
-    kept = ("names", "_device_of")
+    kept = ("names", "device_of")
 
     def __init__(self, names: Names, devices: int, bind_names: bool = False) -> None:
         """bind_names: the first node that uses a name keeps it for the whole run, even while it is silent."""
@@ -51,9 +54,9 @@ class Directory(Kept):
         self.priorities: dict[str, float] = {}  # what the table says of devices' priorities
         self.names: list[str] = []  # in the order of the devices, as far as they are known
         self._number: dict[str, int] = {}  # by name
-        self._device_of: dict[int, int] = {}  # by node id
-        self._node_of: dict[int, int] = {}  # by device
-        self._here: frozenset[int] = frozenset()
+        self.device_of: dict[int, int] = {}  # by node id; a node that has not said yet which it is has none
+        self.node_of: dict[int, int] = {}  # by device; connected or not
+        self.here: frozenset[int] = frozenset()  # the nodes that are connected
         if isinstance(names, Path):
             self._file = names
             self._read_file()
@@ -88,22 +91,8 @@ class Directory(Kept):
                 if self._problem != str(problem):
                     log.warning("%s; what was read before still counts", problem)
                 self._problem = str(problem)
-        self._here = frozenset(nodes)
-        return sorted(self._here)
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes are connected."""
-        return len(self._here)
-
-    def device(self, node: int) -> int | None:
-        """The number of the device behind a node; None if it has not said yet."""
-        return self._device_of.get(node)
-
-    def node(self, device: int) -> int | None:
-        """The connected node of a device."""
-        node = self._node_of.get(device)
-        return node if node in self._here else None
+        self.here = frozenset(nodes)
+        return sorted(self.here)
 
     def name(self, device: int | None) -> str:
         return "?" if device is None else self.names[device]
@@ -111,7 +100,7 @@ class Directory(Kept):
     def connected(self) -> Flags:
         """(K,) which devices have a connected node."""
         mask = np.zeros(self.devices, bool)
-        mask[[device for device, node in self._node_of.items() if node in self._here]] = True
+        mask[[device for device, node in self.node_of.items() if node in self.here]] = True
         return mask
 
     def introduce(self, node: int, name: str, silent: Iterable[int] = ()) -> int:
@@ -123,7 +112,7 @@ class Directory(Kept):
         device = self._number.get(name)
         if device is None and not (self.pattern and fnmatchcase(name, self.pattern)):
             raise UnknownNameError(f"there is no device '{name[:40]}' in this run")
-        before = self._device_of.get(node)
+        before = self.device_of.get(node)
         if before is not None and before != device:
             raise ReportError(f"it called itself '{self.names[before]}' before and '{name[:40]}' now")
         if self.owners.get(name) not in (None, node):
@@ -132,14 +121,14 @@ class Directory(Kept):
             if len(self.names) == self.devices:
                 raise ReportError(f"all {self.devices} devices of this run have joined")
             device = self._add(name)
-        holder = self._node_of.get(device, node)
+        holder = self.node_of.get(device, node)
         if holder != node:
             if self.bind_names:
                 raise ReportError(f"'{name[:40]}' is bound to the node that used it first")
-            if holder in self._here and holder not in silent:
+            if holder in self.here and holder not in silent:
                 raise ReportError(f"another connected node is device '{name[:40]}'")
-            del self._device_of[holder]
-        self._device_of[node], self._node_of[device] = device, node
+            del self.device_of[holder]
+        self.device_of[node], self.node_of[device] = device, node
         return device
 
     def _add(self, name: str) -> int:
@@ -175,7 +164,7 @@ class Directory(Kept):
     def restore(self, state: Nested) -> None:
         super().restore(state)
         self._number = {name: number for number, name in enumerate(self.names)}
-        self._node_of = {device: node for node, device in self._device_of.items()}
+        self.node_of = {device: node for node, device in self.device_of.items()}
 
 
 def _entry(name: str, given: Any, where: str) -> dict[str, Any]:
@@ -198,3 +187,38 @@ def _entry(name: str, given: Any, where: str) -> dict[str, Any]:
 def shortened(names: list[str]) -> str:
     shown = ", ".join(names[:SHOWN])
     return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown or "nobody"
+
+
+class Notices:
+    """What is noticed of devices until `tell` warns of it; of each device once for each kind. All of it is at DEBUG."""
+
+    def __init__(self, name: Callable[[int | None], str] = str, noun: str = "device") -> None:
+        self._name, self._noun = name, noun
+        self._new: dict[str, dict[int | None, str]] = {}  # by kind: who has it for the first time, and why
+        self._told: set[tuple[str, int | None]] = set()
+
+    def add(self, round: int, kind: str, device: int | None, reason: str) -> None:
+        log.debug("round %d: %s: %s (%s %s)", round, kind, reason, self._noun, self._name(device))
+        if (kind, device) not in self._told:
+            self._told.add((kind, device))
+            self._new.setdefault(kind, {})[device] = reason
+
+    def tell(self, round: int) -> None:
+        """Warn of what is new, by kind."""
+        for kind, found in self._new.items():
+            log.warning("round %d: %s: %s", round, kind, by_reason(found, self._name, self._noun))
+        self._new.clear()
+
+    def forget(self, here: Collection[int]) -> None:
+        """Those who are gone leave nothing behind."""
+        self._told = {(kind, device) for kind, device in self._told if device in here}
+
+
+def by_reason(found: Mapping[Any, str], name: Callable[[int | None], str], noun: str = "device") -> str:
+    """Reasons, with the devices that they are true of, the most common one first."""
+    common = Counter(found.values()).most_common()
+    parts = []
+    for reason, number in common[:REASONS]:
+        devices = [name(device) for device in sorted(found, key=lambda each: each or 0) if found[device] == reason]
+        parts.append(f"{reason} ({noun}{'s' if number > 1 else ''} {shortened(devices)})")
+    return "; ".join(parts) + (f"; and {len(common) - REASONS} other reasons" if len(common) > REASONS else "")

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.columns import MEASURED
+from feelstream.flower.directory import Notices
 from feelstream.flower.kept import Kept
-from feelstream.flower.notices import Notices
 from feelstream.flower.settings import Measuring
 from feelstream.flower.wire import DeviceReport
 from feelstream.model.system import System

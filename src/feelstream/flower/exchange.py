@@ -8,7 +8,7 @@ twice as long. None of this is in the trace, which holds no wall-clock time: the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from time import monotonic, sleep
@@ -80,13 +80,17 @@ def exchange(
     return waited
 
 
-@dataclass(frozen=True)
-class LateReply:
-    """A reply to a call of an earlier round."""
+class Unanswered(dict[str, tuple[int, int]]):
+    """Messages without a reply: whom each went to and in which round; forgotten after KEPT rounds."""
 
-    device: int
-    age: int  # rounds
-    message: Message
+    def replies(self, t: int, grid: Grid) -> Iterator[tuple[int, int, Message]]:
+        """Replies that have come since, errors aside: to whom the message went, its age in rounds, and the reply."""
+        for number in [number for number, (_, asked) in self.items() if t - asked > KEPT]:
+            del self[number]
+        for reply in grid.pull_messages(list(self)) if self else ():
+            if not reply.has_error() and (number := reply.metadata.reply_to_message_id) in self:
+                whom, asked = self.pop(number)
+                yield whom, t - asked, reply
 
 
 class Calls(Kept):
@@ -97,22 +101,21 @@ class Calls(Kept):
     def __init__(self, devices: int, deadline_s: float, adaptive: bool, first: int | None = None) -> None:
         self.deadline_s, self.adaptive, self.first = deadline_s, adaptive, first
         self.response = Estimate(devices)
-        self.pending: dict[str, tuple[int, int]] = {}  # by message: device and round
+        self.unanswered = Unanswered()  # by devices
         self.forget()
 
     def forget(self) -> None:
         """A round begins, of which nothing is known yet."""
         self.cut: frozenset[int] = frozenset()  # devices that were not waited for, as enough others had replied
-        self.late: list[LateReply] = []  # to calls of earlier rounds, that have come since the last one
+        # Replies to calls of earlier rounds that have come since the last one: device, age in rounds, reply.
+        self.late: list[tuple[int, int, Message]] = []
         self.limit_s = self.deadline_s
 
     def send(self, t: int, grid: Grid, messages: Sequence[Message], device_of: Mapping[int, int]) -> list[Message]:
         """The replies to these calls, in the time that is left for them; device_of: by node."""
         self.limit_s = self.timeout_s([device_of[message.metadata.dst_node_id] for message in messages])
         waited = exchange(grid, messages, self.limit_s, first=self.first)
-        self.late = self._late(t, grid)
-        if waited.enough:
-            self.cut = frozenset(device_of[node] for node in waited.unanswered.values())
+        self.late = sorted(self.unanswered.replies(t, grid), key=lambda late: (late[0], -late[1]))
         self.learn(t, waited, device_of)
         return list(waited.replies.values())
 
@@ -127,25 +130,15 @@ class Calls(Kept):
     def learn(self, t: int, waited: Waited, device_of: Mapping[int, int]) -> None:
         """Who replied after how long, and who has not yet."""
         took = {device_of[node]: seconds for node, seconds in waited.seconds.items()}
-        if not waited.enough:  # or else they were not waited for
-            took |= {device_of[node]: min(2 * self.limit_s, self.deadline_s) for node in waited.unanswered.values()}
+        silent = {number: device_of[node] for number, node in waited.unanswered.items()}
+        if waited.enough:  # they were not waited for
+            self.cut = frozenset(silent.values())
+        else:
+            took |= dict.fromkeys(silent.values(), min(2 * self.limit_s, self.deadline_s))
         self.response.add(t, {device: (seconds, self.deadline_s) for device, seconds in took.items()})
-        self.pending |= {number: (device_of[node], t) for number, node in waited.unanswered.items()}
-
-    def _late(self, t: int, grid: Grid) -> list[LateReply]:
-        """Replies to calls of earlier rounds that have come since; calls that are too old are forgotten."""
-        self.pending = {number: call for number, call in self.pending.items() if t - call[1] <= KEPT}
-        if not self.pending:
-            return []
-        found = []
-        for reply in grid.pull_messages(list(self.pending)):
-            number = reply.metadata.reply_to_message_id
-            if not reply.has_error() and number in self.pending:
-                device, asked = self.pending.pop(number)
-                found.append(LateReply(device, t - asked, reply))
-        return sorted(found, key=lambda each: (each.device, -each.age))
+        self.unanswered |= {number: (device, t) for number, device in silent.items()}
 
     @property
     def busy(self) -> list[int]:
         """Devices that still work for an earlier round."""
-        return sorted({device for device, _ in self.pending.values()})
+        return sorted({device for device, _ in self.unanswered.values()})

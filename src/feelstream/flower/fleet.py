@@ -13,10 +13,9 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from feelstream.errors import FeelstreamError
-from feelstream.flower.directory import Directory, UnknownNameError
-from feelstream.flower.exchange import KEPT, exchange
+from feelstream.flower.directory import Directory, Notices, UnknownNameError
+from feelstream.flower.exchange import Unanswered, exchange
 from feelstream.flower.kept import Kept
-from feelstream.flower.notices import Notices
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, question
@@ -35,54 +34,45 @@ class DeploymentError(FeelstreamError):
 class Asking(Kept):
     """Nodes that did not answer are asked again after 1, 2, 4, … rounds; no round asks more than its share."""
 
-    kept = ("_failures", "_pause_until", "_last_asked")
+    kept = ("failures", "pause_until", "last_asked")
 
     def __init__(self, devices: int, max_report_age: int) -> None:
         # Every report is renewed once within its life, so this many are due in a round on average.
         self.most = max(FEW, ceil(devices / (max_report_age + 1)))
-        self._failures: dict[int, int] = {}  # by node id, in a row
-        self._pause_until: dict[int, int] = {}
-        self._last_asked: dict[int, int] = {}
-        self._reason: dict[int, str] = {}  # why the last answer of a node was of no use
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """Why nodes that were asked have no accepted report, and how many of them."""
-        return Counter(self._reason.values())
+        self.failures: dict[int, int] = {}  # by node id, in a row; none for who answered when it was asked last
+        self.pause_until: dict[int, int] = {}
+        self.last_asked: dict[int, int] = {}
+        self.reason: dict[int, str] = {}  # why nodes that were asked have no accepted report
+        self.refused: set[int] = set()  # those among them that did answer
 
     def choose(self, due: Iterable[int], round: int) -> list[int]:
         """Of the nodes whose report is due, those to ask now; who has waited longest comes first."""
-        ready = [node for node in due if self._pause_until.get(node, 0) <= round]
-        ready.sort(key=lambda node: (self._last_asked.get(node, 0), node))
+        ready = [node for node in due if self.pause_until.get(node, 0) <= round]
+        ready.sort(key=lambda node: (self.last_asked.get(node, 0), node))
         chosen = sorted(ready[: self.most])
-        self._last_asked |= dict.fromkeys(chosen, round)
+        self.last_asked |= dict.fromkeys(chosen, round)
         return chosen
 
-    def has_failed(self, node: int) -> bool:
-        """Whether it did not answer when it was asked last."""
-        return node in self._failures
-
-    def was_asked(self, node: int) -> bool:
-        return node in self._last_asked
-
     def succeeded(self, node: int) -> None:
-        self._failures.pop(node, None)
-        self._pause_until.pop(node, None)
-        self._reason.pop(node, None)
+        for table in (self.failures, self.pause_until, self.reason):
+            table.pop(node, None)
+        self.refused.discard(node)
 
-    def failed(self, node: int, round: int, reason: str) -> None:
+    def failed(self, node: int, round: int, reason: str, answered: bool = False) -> None:
         """No answer, or none that could be used; an error that Flower reports counts as silence."""
-        failures = self._failures.get(node, 0)
-        self._failures[node] = failures + 1
-        self._pause_until[node] = round + min(2**failures, LONGEST_PAUSE)
-        self._reason[node] = reason
+        failures = self.failures.get(node, 0)
+        self.failures[node] = failures + 1
+        self.pause_until[node] = round + min(2**failures, LONGEST_PAUSE)
+        self.reason[node] = reason
+        (self.refused.add if answered else self.refused.discard)(node)
 
     def forget(self, connected: Iterable[int]) -> None:
         """Nodes that are gone leave nothing behind."""
         here = frozenset(connected)
-        for table in (self._failures, self._pause_until, self._last_asked, self._reason):
+        for table in (self.failures, self.pause_until, self.last_asked, self.reason):
             for node in [node for node in table if node not in here]:
                 del table[node]
+        self.refused &= here
 
 
 class Fleet(Kept):
@@ -95,8 +85,7 @@ class Fleet(Kept):
         self.max_priority = options.devices.max_priority
         self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
         self.strangers = Notices(noun="node")
-        self._refused: dict[int, str] = {}  # by node: why its last answer was of no use
-        self._open: dict[str, tuple[int, int]] = {}  # questions without an answer, by message: node and round
+        self._unanswered = Unanswered()  # questions, by nodes
         self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
 
     @property
@@ -121,95 +110,79 @@ class Fleet(Kept):
         busy: devices that have not answered a call for training yet.
         """
         end = monotonic() + self.waiting.wait_s
-        self._late_answers(grid)
+        for node, age, answer in self._unanswered.replies(t := self.scheduler.round, grid):
+            device = self.directory.device_of.get(node)
+            if device is None or self.scheduler.report_round[device] < t - age:
+                self.asking.succeeded(node)  # it does answer, so that it is waited for again
+                self._accept(node, answer, asked=t - age)
         nodes = self._ask_due(grid, busy)
         while nodes and not self.anyone_known:
-            if all(self.asking.was_asked(node) for node in nodes) and not self._another_comes(nodes, grid, end):
+            if self.asking.last_asked.keys() >= {*nodes} and not self._another_comes(nodes, grid, end):
                 self._check_answers(nodes)
                 return
             nodes = self._ask_due(grid)
-
-    def _late_answers(self, grid: Grid) -> None:
-        """Take answers to questions of the rounds before, which nobody waited for."""
-        t = self.scheduler.round
-        self._open = {number: asked for number, asked in self._open.items() if t - asked[1] <= KEPT}
-        for answer in grid.pull_messages(list(self._open)) if self._open else ():
-            node, asked = self._open.pop(answer.metadata.reply_to_message_id, (None, 0))
-            device = None if node is None else self.directory.device(node)
-            if (
-                node is None
-                or answer.has_error()
-                or (device is not None and self.scheduler.report_round[device] >= asked)
-            ):
-                continue
-            self.asking.succeeded(node)  # it does answer, so that it is waited for again
-            self._accept(node, answer, frozenset(), asked)
 
     def _ask_due(self, grid: Grid, busy: Collection[int] = ()) -> list[int]:
         """Ask those whose report is due; all connected nodes."""
         nodes, t, unknown = self.directory.update(grid.get_node_ids()), self.scheduler.round, self.scheduler.unknown
         self.asking.forget(nodes)
-        self.strangers.forget(frozenset(nodes))
-        self._refused = {node: reason for node, reason in self._refused.items() if node in set(nodes)}
-        device = {node: self.directory.device(node) for node in nodes}
-        due = [node for node, number in device.items() if number is not None and unknown[number]]
-        strangers = [node for node, number in device.items() if number is None]
+        self.strangers.forget(self.directory.here)
+        device_of = self.directory.device_of
+        due = [node for node in nodes if node in device_of and unknown[device_of[node]]]
+        strangers = [node for node in nodes if node not in device_of]
         # Strangers have a share of their own: however many there are, the devices of this run are asked in time.
         chosen = sorted(self.asking.choose(due, t) + self.asking.choose(strangers, t))
         # Who did not answer before is not waited for again, as long as there is anyone else to schedule.
-        doubtful = {node for node in chosen if self.asking.has_failed(node) or device[node] in busy}
+        doubtful = {node for node in chosen if node in self.asking.failures or device_of.get(node) in busy}
         others = len(doubtful) < len(chosen) or bool((self.directory.connected() & ~unknown).any())
-        answers, errors = self._query(chosen, grid, doubtful if others else ())
+        answers = self._query(chosen, grid, doubtful if others else ())
         silent = frozenset(chosen) - answers.keys()
-        for node in silent:
-            self._refused.pop(node, None)
-            self.asking.failed(node, t, errors.get(node, "no answer"))
         # A node that only now says who it is may have reported against an unknown history: it is asked again.
         again = [node for node in sorted(answers) if not self._accept(node, answers[node], silent)]
-        answers, _ = self._query([node for node in again if self.directory.device(node) is not None], grid)
+        answers = self._query([node for node in again if node in device_of], grid)
         for node in sorted(answers):
             self._accept(node, answers[node], silent)
         self.scheduler.notices.tell(t)
         self.strangers.tell(t)
         return nodes
 
-    def _query(
-        self, nodes: list[int], grid: Grid, passing: Collection[int] = ()
-    ) -> tuple[dict[int, Message], dict[int, str]]:
-        """The answers of these nodes, and what others said in place of one; passing: who is not waited for."""
+    def _query(self, nodes: list[int], grid: Grid, passing: Collection[int] = ()) -> dict[int, Message]:
+        """The answers of these nodes; passing: who is not waited for."""
         # Clients that have never answered may have to be started first, as by Flower's simulation engine.
         waiting, scheduler = self.waiting, self.scheduler
         timeout_s = waiting.query_timeout_s if self.anyone_known else max(waiting.query_timeout_s, waiting.wait_s)
         contents: dict[int, RecordDict] = {}  # nearly everyone receives the same
         messages = []
         for node in nodes:
-            device = self.directory.device(node)
+            device = self.directory.device_of.get(node)
             used_round = 0 if device is None else int(scheduler.used_round[device])
             if used_round not in contents:
                 contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round))
             messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
         waited = exchange(grid, messages, timeout_s, waiting.enough_reports, passing=passing)
-        self._open |= {number: (node, scheduler.round) for number, node in waited.unanswered.items()}
-        answers = waited.replies
-        errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
-        for node, reason in errors.items():
-            device = self.directory.device(node)
-            if device is None:
-                self.strangers.add(scheduler.round, "no report", node, reason)
-            else:
-                scheduler.notices.add(scheduler.round, "no report", device, reason)
-        return {node: answer for node, answer in answers.items() if node not in errors}, errors
+        self._unanswered |= {number: (node, scheduler.round) for number, node in waited.unanswered.items()}
+        answers = {node: answer for node, answer in waited.replies.items() if not answer.has_error()}
+        for node in nodes:
+            if node in answers:
+                continue
+            reason = "no answer"
+            if node in waited.replies:
+                reason, device = str(waited.replies[node].error.reason)[:200], self.directory.device_of.get(node)
+                notices, who = (self.strangers, node) if device is None else (scheduler.notices, device)
+                notices.add(scheduler.round, "no report", who, reason)
+            self.asking.failed(node, scheduler.round, reason)
+        return answers
 
-    def _accept(self, node: int, answer: Message, silent: frozenset[int], asked: int | None = None) -> bool:
+    def _accept(self, node: int, answer: Message, silent: Collection[int] = (), asked: int | None = None) -> bool:
         """Take what a node answers; False where it has only now said who it is, and must be asked again.
 
         asked: the round of the question, if the answer comes late.
         """
-        known, t = self.directory.device(node), self.scheduler.round
+        known, t = self.directory.device_of.get(node), self.scheduler.round
         device = known
         try:
             device = self.directory.introduce(node, device_name(content_of(answer)), silent)
-            self.scheduler.accept(device, self.read(answer, device)[1], asked)
+            self.scheduler.accept(device, self.read(answer, device), asked)
         except ReportError as problem:
             if known is None and device is not None:
                 return False
@@ -217,15 +190,14 @@ class Fleet(Kept):
                 self.scheduler.exclude(device, str(problem))
             else:
                 self.strangers.add(t, "report refused", node, str(problem))
-            self._refused[node] = str(problem)
-            self.asking.failed(node, t, UNKNOWN_NAME if isinstance(problem, UnknownNameError) else str(problem))
+            reason = UNKNOWN_NAME if isinstance(problem, UnknownNameError) else str(problem)
+            self.asking.failed(node, t, reason, answered=True)
             return True
-        self._refused.pop(node, None)
         self.asking.succeeded(node)
         return True
 
-    def read(self, message: Message, device: int) -> tuple[RecordDict, DeviceReport]:
-        """What a message of a device holds, and the report in it; ReportError if that cannot be true."""
+    def read(self, message: Message, device: int) -> DeviceReport:
+        """The report in a message of a device; ReportError if it cannot be true."""
         content, t = content_of(message), self.scheduler.round
         name = device_name(content)
         if name != self.directory.names[device]:
@@ -239,16 +211,16 @@ class Fleet(Kept):
         priority = self.directory.priorities.get(name)  # the operator's word counts before the node's
         if priority is None and report.priority is not None:
             priority = min(report.priority, self.max_priority)
-        return content, report if priority == report.priority else replace(report, priority=priority)
+        return report if priority == report.priority else replace(report, priority=priority)
 
     def _another_comes(self, nodes: Sequence[int], grid: Grid, end: float) -> bool:
         """Whether a node connects that was not there, in the time for which one waits for the first node of all.
 
         Nodes that are not of this run, be they mistakes or a flood, are as good as none.
         """
-        if self.asking.reasons[UNKNOWN_NAME] < len(nodes) or monotonic() >= end:
+        if not (wrong := self._only_strangers(nodes)) or monotonic() >= end:
             return False
-        log.error("round %d: %s; waiting for others", self.scheduler.round, self._only_strangers(len(nodes)))
+        log.error("round %d: %s; waiting for others", self.scheduler.round, wrong)
         before = frozenset(nodes)
         while (left_s := end - monotonic()) > 0:
             sleep(min(POLL_S, left_s))
@@ -260,27 +232,30 @@ class Fleet(Kept):
         """Where every node answered and none of the answers is of use, more rounds do not help."""
         if self.waiting.give_up_after is None:
             return
-        if self.asking.reasons[UNKNOWN_NAME] == len(nodes):
-            raise DeploymentError(self._only_strangers(len(nodes)))
-        if len(self._refused) == len(nodes):
+        if wrong := self._only_strangers(nodes):
+            raise DeploymentError(wrong)
+        if len(self.asking.refused) == len(nodes):
             raise DeploymentError(f"none of the reports can be used: {self._why_unknown}")
 
-    def _only_strangers(self, nodes: int) -> str:
+    def _only_strangers(self, nodes: Sequence[int]) -> str:
+        """What is wrong where no node is of this run; else nothing."""
+        if list(self.asking.reason.values()).count(UNKNOWN_NAME) < len(nodes):
+            return ""
         return (
-            f"none of the {nodes} connected nodes has a name of this run; the names {self.directory.wanted}: "
+            f"none of the {len(nodes)} connected nodes has a name of this run; the names {self.directory.wanted}: "
             "set device-name or partition-id in --node-config, or `names` on the server"
         )
 
     @property
     def _why_unknown(self) -> str:
         """The most common reason for which nodes that were asked have no accepted report; empty if there is none."""
-        common = self.asking.reasons.most_common(1)
+        common = Counter(self.asking.reason.values()).most_common(1)
         return common[0][0] if common else ""
 
     def why_nobody(self) -> str:
         """Why nobody could be scheduled."""
         scheduler, connected = self.scheduler, self.directory.connected()
-        if not self.directory.nodes:
+        if not self.directory.here:
             return "no node is connected"
         if not self.anyone_known:
             why = f" ({self._why_unknown})" if self._why_unknown else ""

@@ -97,8 +97,7 @@ class Rounds:
         log.info("[ROUND %s/%s]", t, self.scenario.system.rounds)
         messages = list(hooks.configure_train(t, result.arrays, self.train_config, self.grid))
         laps.append(perf_counter())
-        device_of = {node: deployment.device(node) for node in (m.metadata.dst_node_id for m in messages)}
-        replies = deployment.calls.send(t, self.grid, messages, device_of)
+        replies = deployment.calls.send(t, self.grid, messages, deployment.directory.device_of)
         laps.append(perf_counter())
         arrays, metrics = hooks.aggregate_train(t, replies)
         deployment.close([])  # the hooks of a subclass may have dropped the replies
@@ -138,7 +137,7 @@ class Rounds:
             "transmitted": [name(k) for k in schedule[sent].tolist()],
             "failed": {name(k): failed.get(k, "") for k in schedule[~sent].tolist() if k not in calls.cut},
             "not_waited_for": [name(k) for k in sorted(calls.cut)],
-            "late": [name(each.device) for each in calls.late],
+            "late": [name(device) for device, _, _ in calls.late],
             "timeout_s": round(calls.limit_s, 3),
             "energy_j": float(record.energy_j.sum()),
             "wasted_j": float(record.energy_j[schedule[~sent]].sum()),

@@ -21,26 +21,14 @@ from flwr.serverapp import Grid
 
 from feelstream.arrays import Flags
 from feelstream.errors import FeelstreamError
-from feelstream.flower.directory import Directory, shortened
-from feelstream.flower.exchange import KEPT, Calls, LateReply
+from feelstream.flower.directory import Directory, Notices, by_reason, shortened
+from feelstream.flower.exchange import KEPT, Calls
 from feelstream.flower.fleet import DeploymentError, Fleet
 from feelstream.flower.kept import Kept
-from feelstream.flower.notices import Notices, by_reason
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
-from feelstream.flower.updates import (
-    USUAL,
-    Model,
-    Update,
-    Values,
-    alike,
-    alike_metrics,
-    checked_metrics,
-    is_finite,
-    most_common,
-    read_update,
-)
-from feelstream.flower.wire import REPORT, SERVER, DeviceReport, ReportError, content_of, nobody_replied
+from feelstream.flower.updates import Model, Update, checked_metrics, is_finite, read_update, together
+from feelstream.flower.wire import REPORT, SERVER, Counts, DeviceReport, ReportError, content_of, nobody_replied
 from feelstream.loop.round import RoundRecord
 from feelstream.scenario import Scenario
 
@@ -78,7 +66,7 @@ class Deployment(Kept):
         self.record: RoundRecord | None = None  # of the last round that was settled
         self._playing: Generator[list[int], Iterable[Message], list[Message]] | None = None
         self._nodes: list[int] = []  # that train in the round under way
-        self._called: list[tuple[int, Message]] = []  # its calls for training, by device
+        self._called: list[Message] = []  # its calls for training
         self._model: Model = {}  # what replies must look like
 
     # What the hooks call
@@ -101,16 +89,15 @@ class Deployment(Kept):
 
         contents: as many as nodes, or none where the strategy calls nobody; model: what replies must look like.
         """
-        self._model = model
+        self._model, scheduler, sent = model, self.scheduler, []
         ttl = self.deadline_s * (1 if self.options.waiting.late == "waste" else 1 + KEPT)
-        sent = []
         for node, content in zip(nodes, contents, strict=False):
-            device, scheduler = self.device(node), self.scheduler
-            f_hz = scheduler.chosen_f_hz(device)
-            told = scheduler.bounds.told(scheduler.round, int(scheduler.used_round[device]), f_hz)
-            sent.append((device, Message(RecordDict({**content, SERVER: told}), node, MessageType.TRAIN, ttl=ttl)))
+            device = self.directory.device_of[node]
+            used_round, f_hz = int(scheduler.used_round[device]), scheduler.chosen_hz.get(device)
+            told = scheduler.bounds.told(scheduler.round, used_round, f_hz)
+            sent.append(Message(RecordDict({**content, SERVER: told}), node, MessageType.TRAIN, ttl=ttl))
         self._called += sent
-        return [message for _, message in sent]
+        return sent
 
     def close(self, replies: Iterable[Message]) -> list[Message]:
         """Settle the round under way: the updates that count, by device."""
@@ -131,24 +118,23 @@ class Deployment(Kept):
 
     def play_round(self, t: int, grid: Grid) -> Generator[list[int], Iterable[Message], list[Message]]:
         """Round t: yields the nodes to train, is sent their replies, and returns the updates that count."""
-        scheduler = self.scheduler
+        scheduler, directory, calls = self.scheduler, self.directory, self.calls
         if t != scheduler.round + 1:
             raise FeelstreamError(f"round {t} cannot come now; the scheduler is at {scheduler.round}")
         self.fleet.wait(grid)
         scheduler.begin()
-        self.calls.forget()
+        calls.forget()
         self._called = []
-        self.fleet.ask(grid, self.calls.busy)
-        if self.calls.first is not None:
-            scheduler.keep_out(self.calls.busy)
-        schedule = scheduler.schedule(self.directory.connected()).tolist()
-        log.debug("round %d: training on %s", t, shortened([self.directory.name(device) for device in schedule]))
-        replies = yield [node for device in schedule if (node := self.directory.node(device)) is not None]
+        self.fleet.ask(grid, calls.busy)
+        if calls.first is not None:
+            scheduler.excluded[calls.busy] = True
+        schedule = scheduler.schedule(directory.connected()).tolist()
+        log.debug("round %d: training on %s", t, shortened([directory.names[device] for device in schedule]))
+        replies = yield [directory.node_of[device] for device in schedule]
         reports, updates, failures = self._read(t, replies)
-        cut = self.calls.cut
-        self.record = scheduler.settle(reports, None if self.calls.first is None else cut)
+        self.record = scheduler.settle(reports, None if calls.first is None else calls.cut)
         self.notices.tell(t)
-        self.patience.judge(self.record, failures, self.fleet.why_nobody, cut)
+        self.patience.judge(self.record, failures, self.fleet.why_nobody, calls.cut)
         sent = self.record.decision.schedule[self.record.transmission.sent].tolist()
         counted = [updates[device] for device in sent if device in updates]
         return counted + (self._late_updates(t, counted) if self.options.waiting.late == "use" else [])
@@ -160,7 +146,7 @@ class Deployment(Kept):
         cannot be used. That costs a sender the round, and is logged with the reason.
         """
         # A reply says whom it comes from, so it is not asked: the message that it answers tells.
-        called = {message.metadata.message_id: device for device, message in self._called}
+        called = {m.metadata.message_id: self.directory.device_of[m.metadata.dst_node_id] for m in self._called}
         reports: dict[int, DeviceReport] = {}
         updates: dict[int, Update] = {}
         failures: dict[int, str] = {}
@@ -172,53 +158,42 @@ class Deployment(Kept):
                 self._drop(t, None, "nobody asked for it")
                 continue
             try:
-                report = self.scheduler.check(device, self.fleet.read(reply, device)[1])
-                stored = int(report.stored_labels.sum(dtype=np.int64))
-                updates[device] = self._update(reply, device, stored) if self.check_updates else Update(reply)
+                report = self.scheduler.check(device, self.fleet.read(reply, device))
+                held = report.stored_labels
+                updates[device] = self._update(reply, device, held) if self.check_updates else Update(reply, {})
                 reports[device] = report
             except ReportError as problem:
                 failures[device] = self._drop(t, device, str(problem))
-        metrics, refused = alike_metrics({device: update.metrics for device, update in updates.items()})
-        others, lacking = alike(
-            {device: update.others for device, update in updates.items() if device not in refused}, type, "the record"
-        )
-        for device, reason in (refused | lacking).items():
-            failures[device] = self._drop(t, device, reason)
-            del updates[device], reports[device]
         late = f"no reply within the deadline of {self.deadline_s:g} s"
         silent = [k for k in dict.fromkeys(called.values()) if k not in {*updates, *failures, *self.calls.cut}]
+        if self.check_updates:
+            usable, refused = together(updates, self.weight_key)
+            for device, reason in refused.items():
+                failures[device] = self._drop(t, device, reason)
+                del reports[device]
+        else:
+            usable = {device: update.message for device, update in updates.items()}
+            for message in usable.values():
+                message.content.pop(REPORT, None)
         for device in silent:
             self.notices.add(t, "no update", device, late)
-        arrays, found = most_common([update.keys for update in updates.values()])
-        usable = {}
-        for device, update in updates.items():
-            if not self.check_updates:
-                update.message.content.pop(REPORT, None)
-            elif not metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
-                continue
-            else:
-                own = {found: metrics[device], arrays: update.arrays}
-                update.message.content = RecordDict({**others[device], **own})
-            usable[device] = update.message
         return reports, usable, failures | dict.fromkeys(silent, late)
 
-    def _update(self, reply: Message, device: int, stored: int) -> Update:
-        most = self.options.trust.max_examples
-        if most == "auto":
-            stored, most = self._counted(device, stored), None
-        return read_update(reply, self._model, self.weight_key, stored, most, self.one_of_each)
+    def _update(self, reply: Message, device: int, held: Counts) -> Update:
+        """What a reply holds beside its report; held: label counts of what the device stores.
 
-    def _counted(self, device: int, stored: int) -> int:
-        """How many of the samples that a device says it stores may count, where the options state no limit.
-
-        At most USUAL_SHARE times what it would hold at the lower median of all devices' samples per round, so that
-        nobody takes over the average by claiming more than any device could have received.
+        Where the options state no limit, a device's samples count up to USUAL_SHARE times what it would hold at the
+        lower median of all devices' samples per round, so that nobody takes over the average by claiming more than any
+        device could have received.
         """
-        most = ceil(USUAL_SHARE * self.scheduler.usual_samples(device))
-        if stored > most:
-            reason = f"it says that it stores {stored} samples; {most} count, {USUAL_SHARE} times what is usual"
-            self.notices.add(self.scheduler.round, "less weight than claimed, by max_examples", device, reason)
-        return min(stored, most)
+        stored, most = int(held.sum(dtype=np.int64)), self.options.trust.max_examples
+        if most == "auto":
+            most, usual = None, ceil(USUAL_SHARE * self.scheduler.usual_samples(device))
+            if stored > usual:
+                reason = f"it says that it stores {stored} samples; {usual} count, {USUAL_SHARE} times what is usual"
+                self.notices.add(self.scheduler.round, "less weight than claimed, by max_examples", device, reason)
+            stored = min(stored, usual)
+        return read_update(reply, self._model, self.weight_key, stored, most, self.one_of_each)
 
     def _late_updates(self, t: int, on_time: Sequence[Message]) -> list[Message]:
         """Of replies to calls of earlier rounds those that can be averaged, each with 1/(1 + its age) of its weight.
@@ -226,35 +201,31 @@ class Deployment(Kept):
         The reports in them are old, and left aside: what a device holds counts as used when it is in time. Each must
         look as the replies that were in time do.
         """
-        shape, kept = _shape(on_time[0]) if on_time else None, list[Message]()
-        for reply in self.calls.late:
+        shape, kept = _shape(on_time[0].content) if on_time else None, list[Message]()
+        for device, age, reply in self.calls.late:
             try:
-                update = self._weighed(reply)
-                shape = shape or _shape(update)
-                if _shape(update) != shape:
+                update = self._update(reply, device, self.scheduler.stored_labels[device])
+                weight = update.metrics[self.weight_key]
+                if not isinstance(weight, int | float) or not weight > 0:
+                    raise ReportError("it weighs nothing")
+                metrics = MetricRecord(dict(sorted(update.metrics.items())) | {self.weight_key: weight / (1 + age)})
+                arrays, found = update.keys
+                content = RecordDict({found: metrics, arrays: update.arrays})  # type: ignore[dict-item]
+                shape = shape or _shape(content)
+                if _shape(content) != shape:
                     raise ReportError("its records are not those of the other replies")
             except ReportError as problem:
-                self._drop(t, reply.device, f"{problem} (it is of round {t - reply.age})")
+                self._drop(t, device, f"{problem} (it is of round {t - age})")
                 continue
-            name = self.directory.name(reply.device)
-            log.debug("round %d: the update of device %s for round %d is used", t, name, t - reply.age)
-            kept.append(update)
+            reply.content = content
+            log.debug("round %d: the update of device %s for round %d is used", t, self.directory.name(device), t - age)
+            kept.append(reply)
         return kept
-
-    def _weighed(self, reply: LateReply) -> Message:
-        update = self._update(reply.message, reply.device, int(self.scheduler.stored[reply.device]))
-        weight = update.metrics[self.weight_key]
-        if not isinstance(weight, int | float) or not weight > 0:
-            raise ReportError("it weighs nothing")
-        metrics = MetricRecord({**dict(sorted(update.metrics.items())), self.weight_key: weight / (1 + reply.age)})
-        arrays, found = update.keys
-        reply.message.content = RecordDict({found: metrics, arrays: update.arrays})
-        return reply.message
 
     def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
         """The replies to evaluation that can be averaged, metrics made alike."""
-        found: dict[int, tuple[Message, Values]] = {}
-        most = self.options.trust.max_examples
+        found: dict[int, Update] = {}
+        most, device_of = self.options.trust.max_examples, self.directory.device_of
         for reply in replies:
             node = reply.metadata.src_node_id
             try:
@@ -265,33 +236,21 @@ class Deployment(Kept):
                 if self.weight_key not in record:
                     raise ReportError(f"metric '{self.weight_key}' is missing")
                 # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
-                limit = None if most == "auto" else most
-                values = checked_metrics(record, self.weight_key, 2**53, limit)
+                values = checked_metrics(record, self.weight_key, 2**53, None if most == "auto" else most)
                 if not all(map(is_finite, values.values())):
                     raise ReportError("a metric is not finite")
-                found[node] = reply, values
+                found[node] = Update(reply, values)
             except ReportError as problem:
-                self._drop(t, self.directory.device(node), str(problem))
-        metrics, refused = alike_metrics({node: values for node, (_, values) in found.items()})
+                self._drop(t, device_of.get(node), str(problem))
+        kept, refused = together(found, self.weight_key)
         for node, reason in refused.items():
-            self._drop(t, self.directory.device(node), reason)
-        kept = []
-        for node, record in metrics.items():
-            if record[self.weight_key]:
-                found[node][0].content = RecordDict({USUAL[1]: record})
-                kept.append(found[node][0])
+            self._drop(t, device_of.get(node), reason)
         self.notices.tell(t)
-        return kept
+        return list(kept.values())
 
     def known_nodes(self, grid: Grid) -> list[int]:
         """The connected nodes that are devices of this run."""
-        return [node for node in self.directory.update(grid.get_node_ids()) if self.directory.device(node) is not None]
-
-    def device(self, node: int) -> int:
-        """Of a node that is called."""
-        device = self.directory.device(node)
-        assert device is not None, "only devices are called"
-        return device
+        return [node for node in self.directory.update(grid.get_node_ids()) if node in self.directory.device_of]
 
     def _drop(self, t: int, device: int | None, reason: str) -> str:
         self.notices.add(t, "reply dropped", device, reason)
@@ -313,9 +272,9 @@ class Deployment(Kept):
         }
 
 
-def _shape(message: Message) -> tuple[set[str], set[str]]:
+def _shape(content: RecordDict) -> tuple[set[str], set[str]]:
     """The names of its records, and of what it has measured."""
-    return set(message.content), {key for record in message.content.metric_records.values() for key in record}
+    return set(content), {key for record in content.metric_records.values() for key in record}
 
 
 class Patience(Kept):

@@ -14,19 +14,20 @@ silent keeps its queue and its last report, and a device that contradicts itself
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from math import isclose
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.errors import ScenarioError
+from feelstream.flower.directory import Notices
 from feelstream.flower.estimates import Estimates, Replies, Turns
 from feelstream.flower.kept import Kept
-from feelstream.flower.notices import Notices
 from feelstream.flower.settings import Measuring
-from feelstream.flower.wire import Bounds, DeviceReport
+from feelstream.flower.wire import Bounds, DeviceReport, ReportError
 from feelstream.guard import broken
 from feelstream.loop.round import RoundRecord, ServerState, decide, eligible, settle, transmit
 from feelstream.model.transmission import Transmission
@@ -79,13 +80,14 @@ class Scheduler(Kept):
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self.stated_priority = np.ones(devices)  # comes on top of the scenario's
-        self._excluded = np.zeros(devices, bool)
+        self.excluded = np.zeros(devices, bool)  # who is not scheduled in this round, whatever it reported
+        self.chosen_hz: dict[int, float] = {}  # at which frequencies the policy wants the scheduled to train, if at any
         self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
     def begin(self) -> int:
         """Start the next round and return its number."""
         self.round += 1
-        self._excluded[:] = False
+        self.excluded[:] = False
         self._open = None
         return self.round
 
@@ -114,12 +116,29 @@ class Scheduler(Kept):
 
     def check(self, device: int, report: DeviceReport) -> DeviceReport:
         """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
-        age = int(self.round - self.report_round[device]) if self.report_round[device] else -1
-        known = None
-        if age >= 0:
-            labels = self.stored_labels[device], self.fresh_labels[device]
-            known = DeviceReport(*labels, float(self.f_hz[device]), float(self.beta[device]))
-        return self.bounds.completed(report, known, age, self.used_labels[device])
+        bounds, stored, told = self.bounds, report.stored_labels, report.fresh_labels
+        before, beta = self.stored_labels[device], float(self.beta[device])
+        age = int(self.round - self.report_round[device]) if self.report_round[device] else -1  # rounds; −1: never
+        if age >= 0 and bounds.fixed_gain and not isclose(report.beta, beta, rel_tol=1e-9):
+            raise ReportError(f"its mean gain changed from {beta:.6g} to {report.beta:.6g}, and is fixed for a run")
+        if bounds.never_deletes and (stored < before).any():
+            raise ReportError("its counts shrank, but nothing is ever deleted from the buffers of this scenario")
+        if age == 0:
+            fresh = self.fresh_labels[device].copy()
+            if (stored != before).any() or (told is not None and (told != fresh).any()):
+                raise ReportError("its counts changed within the round")
+            return replace(report, fresh_labels=fresh)
+        if bounds.never_deletes and bounds.since_use:
+            fresh, less = stored - self.used_labels[device], "those already used"
+        elif bounds.never_deletes and (told is None or age == 1):
+            fresh, less = stored - before, "those it stored the round before"
+        elif bounds.empties_on_use and bounds.since_use:
+            fresh, less = stored, "none, since what was used is deleted"
+        else:
+            return report
+        if told is not None and (told != fresh).any():
+            raise ReportError(f"its fresh samples are not those it stores less {less}")
+        return replace(report, fresh_labels=fresh)
 
     def accept(self, device: int, report: DeviceReport, asked: int | None = None) -> None:
         """Store a report that has passed Bounds.read, unless it contradicts what is known (ReportError).
@@ -137,18 +156,14 @@ class Scheduler(Kept):
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
         self.stated_priority[device] = 1.0 if report.priority is None else report.priority
 
-    def keep_out(self, devices: Iterable[int]) -> None:
-        """Schedule none of these in this round."""
-        self._excluded[list(devices)] = True
-
     def exclude(self, device: int, reason: str) -> None:
         """Keep a device out of this round's schedule, and say why."""
-        self._excluded[device] = True
+        self.excluded[device] = True
         self.notices.add(self.round, "left out", device, reason)
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
-        able = eligible(self.system, self.stored) & connected & ~self.unknown & ~self._excluded
+        able = eligible(self.system, self.stored) & connected & ~self.unknown & ~self.excluded
         reliability, system = self.server.reliability, self.system
         if self.passes and self.used_labels.any() and (self.stored_labels == self.first_labels).all():
             in_time = able & (system.cycles / self.f_hz < system.round_s)  # the others never get a turn
@@ -177,15 +192,10 @@ class Scheduler(Kept):
         )
         observation = self.server.aware(observation)
         decision = decide(self.policy, self.server.policy_state, observation, self.seed)
+        chosen = () if decision.f_hz is None else zip(decision.schedule.tolist(), decision.f_hz.tolist(), strict=True)
+        self.chosen_hz = dict(chosen)
         self._open = observation, decision, self.report_age
         return decision.schedule
-
-    def chosen_f_hz(self, device: int) -> float | None:
-        """The frequency at which the policy wants a scheduled device to train; None: its own."""
-        if self._open is None or self._open[1].f_hz is None:
-            return None
-        decision = self._open[1]
-        return float(decision.f_hz[np.flatnonzero(decision.schedule == device)[0]])  # pyright: ignore[reportOptionalSubscript]
 
     def settle(self, replies: Replies, cut: Collection[int] | None = None) -> RoundRecord:
         """Close the round. replies: reports that came with scheduled devices' updates, in time.

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -33,11 +33,11 @@ Found = TypeVar("Found")
 
 @dataclass
 class Update:
-    """A reply that has passed every check of its own."""
+    """A reply that has passed every check of its own: to a call for training, or for evaluation, without a model."""
 
     message: Message
-    arrays: ArrayRecord = field(default_factory=ArrayRecord)
-    metrics: Values = field(default_factory=dict)
+    metrics: Values
+    arrays: ArrayRecord | None = None
     keys: tuple[str, str] = USUAL  # of the records with both
     others: dict[str, Record] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ def read_update(
 ) -> Update:
     """What a reply holds beside its report; ReportError if it does not look like the model, or is not finite.
 
-    stored: samples that count of what the device stores; most: see `_metrics`.
+    stored: samples that count of what the device stores; most: see `checked_metrics`.
     """
     content = content_of(message)
     arrays = _the_one(content.array_records, USUAL[0], one_of_each)
@@ -57,7 +57,7 @@ def read_update(
     values = checked_metrics(content.metric_records.get(metrics or ""), weight_key, stored, most)
     others = {key: record for key, record in content.items() if key not in (arrays, metrics, REPORT)}
     checked = checked_arrays(content.array_records[arrays], model)
-    return Update(message, checked, values, (arrays, metrics or USUAL[1]), others)
+    return Update(message, values, checked, (arrays, metrics or USUAL[1]), others)
 
 
 def _the_one(records: Mapping[str, Any], usual: str, single: bool) -> str | None:
@@ -69,13 +69,26 @@ def _the_one(records: Mapping[str, Any], usual: str, single: bool) -> str | None
     return usual if records else None
 
 
-def most_common(keys: list[tuple[str, str]]) -> tuple[str, str]:
-    """The names by which most replies carry model and metrics; of equally many the usual ones.
+def together(updates: Mapping[int, Update], weight_key: str) -> tuple[dict[int, Message], dict[int, str]]:
+    """The replies that can be averaged, by sender, with the same records in all; and why others cannot.
 
-    Flower's strategies look in every reply where the first one has them, so that all must have them under one name.
+    Flower's strategies look for model and metrics in every reply where the first one has them, so that all have them
+    under the names that most replies use; of equally many the usual ones.
     """
-    counts = Counter(keys or [USUAL])
-    return max(counts, key=lambda each: (counts[each], each == USUAL, each))
+    # One that is not finite anywhere costs no update: it is left out of all, as an average of it would mean nothing.
+    broken = {key for update in updates.values() for key, value in update.metrics.items() if not is_finite(value)}
+    finite = {k: {key: v for key, v in update.metrics.items() if key not in broken} for k, update in updates.items()}
+    metrics, refused = alike(finite, lambda value: len(value) if isinstance(value, list) else -1, "metric")
+    others, lacking = alike({k: updates[k].others for k in metrics}, type, "the record")
+    counts = Counter(updates[k].keys for k in others)
+    arrays, found = max(counts, key=lambda each: (counts[each], each == USUAL, each), default=USUAL)
+    usable = {}
+    for sender, records in others.items():
+        if metrics[sender][weight_key]:  # an update that weighs nothing would still sway a median
+            usable[sender], model = updates[sender].message, updates[sender].arrays
+            averaged = {found: MetricRecord(dict(sorted(metrics[sender].items())))}
+            usable[sender].content = RecordDict({**records, **averaged, **({} if model is None else {arrays: model})})
+    return usable, refused | lacking
 
 
 def alike(
@@ -97,17 +110,6 @@ def alike(
         else:
             kept[sender] = own
     return kept, refused
-
-
-def alike_metrics(replies: Mapping[int, Values]) -> tuple[dict[int, MetricRecord], dict[int, str]]:
-    """The same of metrics, which are alike if they have the same name and length.
-
-    One that is not finite anywhere costs no update: it is left out of all, as an average of it would mean nothing.
-    """
-    broken = {key for values in replies.values() for key, value in values.items() if not is_finite(value)}
-    finite = {k: {key: v for key, v in values.items() if key not in broken} for k, values in replies.items()}
-    kept, refused = alike(finite, lambda value: len(value) if isinstance(value, list) else -1, "metric")
-    return {sender: MetricRecord(dict(sorted(values.items()))) for sender, values in kept.items()}, refused
 
 
 def checked_metrics(record: MetricRecord | None, weight_key: str, stored: int, most: float | None) -> Values:

@@ -9,8 +9,7 @@ message. A report holds only the device's own numbers, so one device cannot spoi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from math import isclose
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -197,37 +196,6 @@ class Bounds:
         if self.most_held is not None and stored.sum(dtype=np.int64) > self.most_held:
             raise ReportError(f"it stores more than the buffer's {self.most_held} samples")
         return report, unusable
-
-    def completed(
-        self, report: DeviceReport, known: DeviceReport | None, age: int, used_labels: Counts
-    ) -> DeviceReport:
-        """The report with its fresh counts, unless it contradicts what is known of the device (ReportError).
-
-        known: what was accepted last, `age` rounds ago (0: of this very round); used_labels: its part of X.
-        """
-        stored, told = report.stored_labels, report.fresh_labels
-        before = known.stored_labels if known is not None else np.zeros_like(stored)
-        if known is not None and self.fixed_gain and not isclose(report.beta, known.beta, rel_tol=1e-9):
-            raise ReportError(
-                f"its mean gain changed from {known.beta:.6g} to {report.beta:.6g}, and is fixed for a run"
-            )
-        if self.never_deletes and (stored < before).any():
-            raise ReportError("its counts shrank, but nothing is ever deleted from the buffers of this scenario")
-        if known is not None and age == 0:
-            if (stored != before).any() or (told is not None and (told != known.fresh_labels).any()):
-                raise ReportError("its counts changed within the round")
-            return replace(report, fresh_labels=known.fresh_labels)
-        if self.never_deletes and self.since_use:
-            fresh, less = stored - used_labels, "those already used"
-        elif self.never_deletes and (told is None or age == 1):
-            fresh, less = stored - before, "those it stored the round before"
-        elif self.empties_on_use and self.since_use:
-            fresh, less = stored, "none, since what was used is deleted"
-        else:
-            return report
-        if told is not None and (told != fresh).any():
-            raise ReportError(f"its fresh samples are not those it stores less {less}")
-        return replace(report, fresh_labels=fresh)
 
     def told(self, round: int, used_round: int, chosen_f_hz: float | None = None) -> MetricRecord:
         """What every message tells a device of the scheduler's side."""
