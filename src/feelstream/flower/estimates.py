@@ -99,34 +99,30 @@ class Estimate(Kept):
 
 
 class Readings(Kept):
-    """The last energies that every device read, relative to the model, by the name of the figure."""
+    """The last energies of one figure that every device read, relative to the model."""
 
     kept = ("ratios",)
 
-    def __init__(self, devices: int, names: tuple[str, ...]) -> None:
-        self.names, self.ratios = names, np.full((len(names), devices, WINDOW), np.nan)
+    def __init__(self, devices: int) -> None:
+        self.ratios = np.full((devices, WINDOW), np.nan)
 
-    def _of(self, name: str) -> Reals:
-        """(K, WINDOW) of one figure."""
-        return self.ratios[self.names.index(name)]
-
-    def charged(self, name: str, device: int, reading: float, modelled: float) -> float:
+    def charged(self, device: int, reading: float, modelled: float) -> float:
         """What counts of a reading, in its unit; all of it where the model has no figure."""
         if modelled <= 0:
             return reading
-        usual = _lower_median(self._of(name))
+        usual = _lower_median(self.ratios)
         own = float(usual[device])
         usual[device] = np.nan
         others = max(1.0, np.nan_to_num(float(_lower_median(usual[None, :])[0]), nan=1.0))
         most = LEAP * max(others, min(np.nan_to_num(own, nan=1.0), LEAP * others))
         return min(reading, most * modelled)
 
-    def stuck(self, name: str, ratios: Mapping[int, float], kinds: Ids) -> list[int]:
+    def stuck(self, ratios: Mapping[int, float], kinds: Ids) -> list[int]:
         """Of the devices that read this much now, relative to the model, those that read next to nothing.
 
         kinds: (K,) the class of each device; only those of one class are compared.
         """
-        usual = _lower_median(self._of(name))
+        usual = _lower_median(self.ratios)
         for device, ratio in ratios.items():
             usual[device] = ratio if np.isnan(usual[device]) else usual[device]
         found = []
@@ -138,11 +134,10 @@ class Readings(Kept):
                 found.append(device)
         return found
 
-    def add(self, name: str, ratios: Mapping[int, float]) -> None:
+    def add(self, ratios: Mapping[int, float]) -> None:
         """Remember what devices read this round, relative to the model."""
-        table = self._of(name)
         for device, ratio in ratios.items():
-            table[device] = [*table[device, 1:], ratio]
+            self.ratios[device] = [*self.ratios[device, 1:], ratio]
 
 
 def _lower_median(values: Reals) -> NDArray[np.float64]:
@@ -162,15 +157,7 @@ class Turns:
     modelled_j: Reals  # by the scenario, not by what was learned since: all ratios must be of one kind
     transmission: Transmission  # with measurements in place of the model's figures
     read: Mapping[str, Reals]  # readings that count, by figure; NaN where there is none
-    stuck: Sequence[int] = ()  # devices whose meter reads next to nothing
-
-    @property
-    def flags(self) -> dict[str, Flags]:
-        """(K,) which figures of which devices are measured, as columns of the trace."""
-        columns = {f"{name}_measured": np.zeros(len(self.observation.f_hz), bool) for name in MEASURED}
-        for name, values in self.read.items():
-            columns[f"{name}_measured"][self.schedule] = ~np.isnan(values)
-        return columns
+    stuck: Sequence[int]  # devices whose meter reads next to nothing
 
     def pairs(self, name: str, modelled: Reals) -> Pairs:
         """The readings of a figure beside what the model says, where it says anything."""
@@ -181,7 +168,7 @@ class Turns:
 class Estimates(Kept):
     """What was measured of all devices so far, and what follows from it."""
 
-    kept = ("time", "energy", "tried", "readings")
+    kept = ("time", "energy", "tried", *ENERGIES)
 
     def __init__(self, system: System, measuring: Measuring, kinds: Ids, notices: Notices) -> None:
         """system: the scenario's model; kinds: (K,) the class of each device."""
@@ -189,7 +176,7 @@ class Estimates(Kept):
         self.system, self.measured, self.plans = system, measuring.fields, measuring.plans
         self.time, self.energy = Estimate(system.devices), Estimate(system.devices)
         self.tried = np.zeros(system.devices, bool)  # who has had a turn
-        self.readings = Readings(system.devices, ENERGIES)
+        self.e_cmp_j, self.e_tr_j = Readings(system.devices), Readings(system.devices)
         self.stuck: list[int] = []  # devices whose meter read next to nothing in the last round
         self._model_judged = False  # whether the first measurements were compared with the model
 
@@ -221,28 +208,23 @@ class Estimates(Kept):
             own = [int(k) in replies and replies[int(k)].held_f_hz is False for k in schedule]
             trained_hz = np.where(own, trained_hz, decision.f_hz)
         modelled_j = self.system.compute_energy_j(trained_hz, schedule) + modelled.e_tr_j
-        read, columns, stuck = {}, {}, list[int]()
+        read, columns, stuck = dict[str, Reals](), dict[str, Reals](), list[int]()
         for name in MEASURED:
-            told = [getattr(replies.get(int(device)), name, None) for device in schedule]
-            values = np.array([np.nan if value is None else value for value in told], np.float64)
-            counts = ~np.isnan(values) if name in self.measured else np.zeros(len(schedule), bool)
+            told = [getattr(replies.get(device), name, None) for device in schedule.tolist()]
+            read[name] = values = np.array(told if name in self.measured else [None] * len(schedule), np.float64)
             if name in ("t_tr_s", "e_tr_j"):
-                counts &= modelled.sent
+                values[~modelled.sent] = np.nan
             if name == "e_cmp_j":
-                rows = np.flatnonzero(counts & (modelled_j > 0))
-                stuck = self.readings.stuck(
-                    name, {int(schedule[r]): values[r] / modelled_j[r] for r in rows}, self.kinds
-                )
-                counts &= ~np.isin(schedule, stuck)
-            read[name] = np.where(counts, values, np.nan)
-            charged = values.copy()
-            for row in np.flatnonzero(counts) if name in ENERGIES else ():
-                charged[row] = self.readings.charged(name, int(schedule[row]), values[row], modelled_j[row])
-            columns[name] = np.where(counts, charged, getattr(modelled, name))
+                rows = np.flatnonzero(~np.isnan(values) & (modelled_j > 0))
+                stuck = self.e_cmp_j.stuck({int(schedule[r]): values[r] / modelled_j[r] for r in rows}, self.kinds)
+                values[np.isin(schedule, stuck)] = np.nan
+            columns[name] = np.where(np.isnan(values), getattr(modelled, name), values)
+            for row in np.flatnonzero(~np.isnan(values)) if name in ENERGIES else ():
+                columns[name][row] = getattr(self, name).charged(int(schedule[row]), values[row], modelled_j[row])
         return Turns(observation, schedule, trained_hz, modelled_j, replace(modelled, **columns), read, stuck)
 
     def take(self, turns: Turns, anyone: bool) -> dict[str, NDArray]:
-        """Learn from a round; what it was planned with, and by what, as columns of the trace.
+        """Learn from a round; which figures are measured, and what it was planned with, as columns of the trace.
 
         anyone: whether any device replied at all.
         """
@@ -260,7 +242,7 @@ class Estimates(Kept):
                     reason = f"far above what it and the others use; {charged:.4g} J are charged"
                     told = f"it reports {name.replace('_', '-')} = {reading:.4g} J, {reason}"
                     self._notices.add(t, "energy charged in part", device, told)
-            self.readings.add(name, {device: reading / model for device, (reading, model) in pairs.items()})
+            getattr(self, name).add({device: reading / model for device, (reading, model) in pairs.items()})
         seconds = turns.pairs("t_cmp_s", self.system.cycles[schedule] / turns.trained_hz)
         joules = turns.pairs("e_cmp_j", self.system.compute_energy_j(turns.trained_hz, schedule))
         if anyone and not self._model_judged:
@@ -268,12 +250,15 @@ class Estimates(Kept):
             self._judge(t, seconds, joules)
             read_j = turns.read["e_cmp_j"]
             self._judge_budgets(t, np.where(np.isnan(read_j), turns.transmission.e_cmp_j, read_j))
+        devices = self.system.devices
+        flags = {f"{name}_measured": np.zeros(devices, bool) for name in MEASURED}
+        for name, values in turns.read.items():
+            flags[f"{name}_measured"][schedule] = ~np.isnan(values)
         if self.plans == "model":
-            return {}
-        observation, devices = turns.observation, self.system.devices
-        e_cmp_read_j = np.full(devices, np.nan)
+            return flags
+        observation, e_cmp_read_j = turns.observation, np.full(devices, np.nan)
         e_cmp_read_j[list(joules)] = [reading for reading, _ in joules.values()]
-        columns = {
+        columns = flags | {
             "t_cmp_prior_s": self.system.cycles / observation.f_hz,
             "t_cmp_planned_s": np.array(observation.compute_time_s),
             "t_cmp_spread": self.time.expected()[1],

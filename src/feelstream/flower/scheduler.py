@@ -223,8 +223,7 @@ class Scheduler(Kept):
         self._use(schedule[sent])
         self._open = None
         stated = {"report_age": report_age, "priority": np.array(observation.priority)}
-        more = {**record.more, **stated, **turns.flags, **({} if cuts is None else {"cut": cuts}), **learned}
-        return replace(record, more=more)
+        return replace(record, more={**record.more, **stated, **learned, **({} if cuts is None else {"cut": cuts})})
 
     def _turns(self, observation: Observation, decision: Decision, replies: Replies) -> tuple[Turns, Reals]:
         """What the round came to, and the gains (K,): 0 for a device that did not reply, or took too long."""
