@@ -16,33 +16,35 @@ import logging
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result, Strategy
+from flwr.serverapp.strategy import Result
 
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import BusyError, RunError, sentence_and_place
 from feelstream.evaluation import Measured
 from feelstream.flower.exchange import exchange
-from feelstream.flower.inner import Inner
-from feelstream.flower.round import Deployment
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
-from feelstream.run.callbacks import Callback, Row, tell
+from feelstream.run.callbacks import Callback, tell
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import check_digest, read_arrays, sole_writer, write_arrays, write_atomically
 from feelstream.run.manifest import Manifest, check_same_run
-from feelstream.run.run import Run, read_stored
+from feelstream.run.run import read_stored
 from feelstream.run.trace import Rows, Tables
+
+if TYPE_CHECKING:
+    from feelstream.flower.strategy import Scheduled
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 lines = logging.getLogger("flwr.feelstream.rounds")
@@ -61,26 +63,21 @@ class Rounds:
 
     def __init__(
         self,
-        hooks: Strategy,
-        deployment: Deployment,
-        inner: Inner,
+        strategy: Scheduled,
         grid: Grid,
         arrays: ArrayRecord,
-        *,
         train_config: ConfigRecord | None,
         evaluate_config: ConfigRecord | None,
         evaluate_fn: Evaluate | None,
         evaluation_timeout_s: float,
-        about: Mapping[str, Any],
     ) -> None:
-        self.hooks, self.deployment, self.inner, self.grid = hooks, deployment, inner, grid
-        self.scenario, self.evaluate_fn, self._about = deployment.scenario, evaluate_fn, dict(about)
-        self.train_config = ConfigRecord() if train_config is None else train_config
-        self.evaluate_config = ConfigRecord() if evaluate_config is None else evaluate_config
-        self.evaluation_timeout_s = evaluation_timeout_s
-        self.result = Result(arrays=arrays)
+        self.hooks, self.deployment, self.inner, self.grid = strategy, strategy.deployment, strategy.inner, grid
+        self.scenario, self.seed = self.deployment.scenario, strategy.options.seed
+        self.train_config = train_config or ConfigRecord()
+        self.evaluate_config, self.evaluation_timeout_s = evaluate_config or ConfigRecord(), evaluation_timeout_s
+        self.evaluate_fn, self.result = evaluate_fn, Result(arrays=arrays)
         self.round = 0
-        self.callbacks: Sequence[Callback] = ()  # told of every round
+        self.callbacks: Sequence[Callback] = [Tolerant(callback) for callback in strategy.callbacks]
         self.logs: Path | None = None  # the directory for logs, where the run has one
         self._noted: dict[int, str] = {}  # meters, as they were last written there
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
@@ -113,15 +110,7 @@ class Rounds:
         for phase, before, after in zip(self.timings, laps, laps[1:], strict=False):
             self.timings[phase] += after - before
         self.round = t
-        line = self._line(record, laps[-1] - laps[0])
-        self._note(json.dumps(line, ensure_ascii=False))
-        if self.callbacks:
-            names, reliability = deployment.directory.names, record.observation.reliability
-            known = np.ones(len(record.energy_j)) if reliability is None else reliability
-            columns = {"energy_j": record.energy_j, "queue_j": record.queue_next_j, "reliability": known}
-            devices = {"name": list(names), **{name: values[: len(names)] for name, values in columns.items()}}
-            for callback in self.callbacks:
-                callback.on_deployed(line, devices)
+        self._note(record, laps[-1] - laps[0])
         return record
 
     def _line(self, record: RoundRecord, seconds: float) -> dict[str, Any]:
@@ -147,19 +136,28 @@ class Rounds:
             "meters_stuck": [name(k) for k in deployment.scheduler.estimates.stuck],
         }
 
-    def _note(self, line: str) -> None:
-        """Beside the run, and no part of it: what depends on the clock on the wall, and which meters are in use."""
-        lines.info("%s", line)
-        if self.logs is None:
-            return
-        self.logs.mkdir(exist_ok=True)
-        with (self.logs / ROUND_LOG).open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-        meters, name = self.deployment.fleet.meters, self.deployment.directory.name
-        if meters != self._noted:
-            self._noted = dict(meters)
-            text = json.dumps({name(k): meter for k, meter in sorted(meters.items())}, indent=1, ensure_ascii=False)
-            write_atomically(self.logs / METERS, lambda path: path.write_text(text, encoding="utf-8"))
+    def _note(self, record: RoundRecord, seconds: float) -> None:
+        """Tell of the round, beside the run and no part of it: what depends on the clock on the wall, and the meters
+        in use.
+        """
+        line, names, meters = self._line(record, seconds), self.deployment.directory.names, self.deployment.fleet.meters
+        text = json.dumps(line, ensure_ascii=False)
+        lines.info("%s", text)
+        if self.logs is not None:
+            self.logs.mkdir(exist_ok=True)
+            with (self.logs / ROUND_LOG).open("a", encoding="utf-8") as file:
+                file.write(f"{text}\n")
+            if meters != self._noted:
+                self._noted = dict(meters)
+                text = json.dumps({names[k]: meters[k] for k in sorted(meters)}, indent=1, ensure_ascii=False)
+                write_atomically(self.logs / METERS, lambda path: path.write_text(text, encoding="utf-8"))
+        if self.callbacks:
+            reliability = record.observation.reliability
+            known = np.ones(len(record.energy_j)) if reliability is None else reliability
+            columns = {"energy_j": record.energy_j, "queue_j": record.queue_next_j, "reliability": known}
+            devices = {"name": list(names), **{name: values[: len(names)] for name, values in columns.items()}}
+            for callback in self.callbacks:
+                callback.on_deployed(line, devices)
 
     def _evaluate_on_clients(self, t: int) -> None:
         messages = list(self.hooks.configure_evaluate(t, self.result.arrays, self.evaluate_config, self.grid))
@@ -194,9 +192,9 @@ class Rounds:
             "engine": {"name": "flower", "strategy": self.inner.settings},
             "data": {"name": self.scenario.data.dataset, "classes": options.devices.classes},
             "deployment": self.deployment.describe(),
-            **self._about,
+            **self.hooks.about,
         }
-        return Manifest.begin(self.scenario, options.seed, packages=packages, **fields)
+        return Manifest.begin(self.scenario, self.seed, packages=packages, **fields)
 
     def snapshot(self) -> Nested:
         histories = {name: {t: dict(record) for t, record in getattr(self.result, name).items()} for name in HISTORIES}
@@ -231,15 +229,8 @@ class Tolerant(Callback):
     def __init__(self, callback: Callback) -> None:
         self._callback, self._said = callback, ""
         self.on_start = callback.on_start
-
-    def on_deployed(self, line: Mapping[str, Any], devices: Mapping[str, Any]) -> None:
-        self._try("on_deployed", line, devices)
-
-    def on_round(self, row: Row) -> None:
-        self._try("on_round", row)
-
-    def on_end(self, run: Run) -> None:
-        self._try("on_end", run)
+        for hook in ("on_deployed", "on_round", "on_end"):
+            setattr(self, hook, partial(self._try, hook))
 
     def _try(self, hook: str, *what: Any) -> None:
         try:
@@ -250,12 +241,11 @@ class Tolerant(Callback):
             log.log(level, "the callback %s failed: %s", type(self._callback).__name__, sentence_and_place(problem))
 
 
-def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:
+def run_all(rounds: Rounds, out: Path | None) -> Result:
     """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
-    begin, seed = perf_counter(), rounds.deployment.options.seed
-    rounds.callbacks = callbacks = [Tolerant(callback) for callback in callbacks]
+    begin, callbacks = perf_counter(), rounds.callbacks
     for callback in callbacks:
-        callback.on_start(rounds.scenario, seed)
+        callback.on_start(rounds.scenario, rounds.seed)
     if out is None:
         rows = Rows(full=False, facts=())
         while rounds.round < rounds.scenario.system.rounds:
@@ -266,7 +256,7 @@ def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()
         reopen(out, rounds.about())
         rounds.logs = out / "logs"
         run = play_in(
-            out, rounds.scenario, seed, lambda: (rounds, rounds.about()), checkpoint_s=0.0, finish=rounds.keep,
+            out, rounds.scenario, rounds.seed, lambda: (rounds, rounds.about()), checkpoint_s=0.0, finish=rounds.keep,
             callbacks=callbacks,
         )  # fmt: skip
         for callback in callbacks:

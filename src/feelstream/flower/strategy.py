@@ -128,14 +128,10 @@ class Scheduled(Strategy):
                 "bind_names is not set, so any node may use a name while no other does: set it to True where nodes "
                 "authenticate, or to False if this is meant"
             )
-        rounds = Rounds(
-            self, self.deployment, self.inner, grid, initial_arrays,
-            train_config=train_config, evaluate_config=evaluate_config, evaluate_fn=evaluate_fn,
-            evaluation_timeout_s=timeout, about=self.about,
-        )  # fmt: skip
+        rounds = Rounds(self, grid, initial_arrays, train_config, evaluate_config, evaluate_fn, timeout)
         self._running = True
         try:
-            return run_all(rounds, self.out, self.callbacks)
+            return run_all(rounds, self.out)
         finally:
             self._running = False
 
