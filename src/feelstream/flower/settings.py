@@ -4,23 +4,36 @@
 
 A single setting may also be given by its own name, which is the same: Scheduled(inner, scenario, first=8, late="use").
 run.json stores all of them.
+
+What an app brings with it (`scenario`, its `devices.table`, a file of `names`) is found in the app's directory, the one
+with its pyproject.toml, wherever the SuperLink was started. What it leaves behind (`out`) is put there too, unless
+Flower has unpacked the app: that copy has a name with a hash of the code, so nobody would find it, and a change of the
+code would start the run again. The runs of such an app are in `runs/PUBLISHER.APP` of Flower's home.
 """
 
 from __future__ import annotations
 
+import inspect
+import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, SkipValidation, ValidationError
 
 from feelstream.columns import MEASURED
 from feelstream.errors import FeelstreamError
 from feelstream.plugins import Count, NonNegative, Positive, Settings, near_or_all
+from feelstream.policies import Policy
+from feelstream.scenario import Scenario
+from feelstream.scenario import files as scenario_files
 from feelstream.scenario.fields import first_problem
+from feelstream.scenario.overrides import Override
 from feelstream.scenario.sections import Share
 
 Names = Sequence[str] | Mapping[str, int | Mapping[str, float]] | Path | str | None
+ScenarioLike = Scenario | str | Path | Mapping[str, Any]
 Source = Literal["measured", "model"]
 WholeNumber = Annotated[int, Field(strict=True, ge=0)]
 
@@ -141,3 +154,97 @@ GROUP_OF = {
     for group, kind in {"devices": Devices, "waiting": Waiting, "trust": Trust, "measuring": Measuring}.items()
     for name in kind.model_fields
 }
+
+
+# An app's scenario and files
+
+
+def scenario_of(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
+    """The scenario as it is meant in a deployment; one that is given as an object says all of it."""
+    if isinstance(given, Scenario):
+        scenario, said = given, set[str](type(given.policy).model_fields)
+    else:
+        scenario = (
+            scenario_files.from_dict(given, _own_table(given))
+            if isinstance(given, Mapping)
+            else scenario_files.load(found := _own_scenario(given), _own_table(found))
+        )
+        said = set(scenario.policy.model_fields_set)
+        if "eligible" not in scenario.data.model_fields_set:
+            # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.
+            scenario = scenario_files.from_dict(scenario.as_dict(), ["data.eligible=with_data"])
+    if isinstance(policy, Policy):
+        return Scenario.of({**scenario.tables(), "policy": policy})
+    if policy is not None:
+        scenario = scenario_files.from_dict(scenario.as_dict(), [f"policy.name={policy}"])
+    chosen = scenario.policy
+    # A fixed V or price is per joule, and turns take millijoules here and kilojoules there: nobody knows it before.
+    auto = (name for name, field in type(chosen).model_fields.items() if Literal["auto"] in get_args(field.annotation))
+    unsaid = dict.fromkeys((name for name in auto if name not in said), "auto")
+    return Scenario.of({**scenario.tables(), "policy": chosen.model_copy(update=unsaid)}) if unsaid else scenario
+
+
+def with_rounds(scenario: Scenario, rounds: int | None, evaluates: bool) -> Scenario:
+    """The scenario as it is really run: so many rounds, and learning only as far as the server can see it."""
+    tables = scenario.as_dict()
+    tables["system"]["rounds"] = rounds or scenario.system.rounds
+    if not evaluates:
+        tables["learning"]["engine"] = "none"
+    elif scenario.learning.engine == "none":
+        tables["learning"]["engine"] = "auto"
+    return scenario_files.from_dict(tables)
+
+
+def _own_scenario(name: str | Path) -> str | Path:
+    """A scenario's file as the app means it; the name of a preset stays as it is."""
+    found = from_app(name) if Path(name).suffix else Path(name)
+    return found if found.is_file() else name
+
+
+def _own_table(given: Mapping[str, Any] | str | Path) -> list[Override]:
+    """What lets a relative `devices.table` of a scenario be the file in the app's directory, where there is one."""
+    tables: Any = given
+    if not isinstance(given, Mapping):
+        try:
+            tables = tomllib.loads(Path(given).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):  # a preset; or what is wrong is said where it is read
+            return []
+    devices = tables.get("devices")
+    table = devices.get("table") if isinstance(devices, Mapping) else None
+    if not isinstance(table, str) or not table or not (found := from_app(table)).is_file():
+        return []
+    return [Override("devices.table", str(found))]
+
+
+def _app_directory() -> Path | None:
+    """The directory, with a pyproject.toml, of the app whose code is calling; None outside of any."""
+    for frame in inspect.stack(0)[1:]:
+        file = Path(frame.filename)
+        if not file.is_file() or Path(__file__).parent in file.parents:
+            continue
+        for directory in file.resolve().parents:
+            if (directory / "pyproject.toml").is_file():
+                return directory
+        return None
+    return None
+
+
+def from_app(path: str | Path) -> Path:
+    """A file of the app's as the app means it."""
+    given = Path(path).expanduser()
+    directory = None if given.is_absolute() else _app_directory()
+    return given if directory is None else directory / given
+
+
+def run_directory(out: str | Path) -> Path:
+    """Where the app's run is kept; absolute, so that what is printed of it can be found."""
+    given = Path(out).expanduser()
+    directory = None if given.is_absolute() else _app_directory()
+    if directory is None:
+        return given.absolute()
+    home = Path(os.environ.get("FLWR_HOME") or "~/.flwr").expanduser().resolve()
+    if directory.parent != home / "apps":
+        return directory / given
+    about = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
+    name = f"{about['tool']['flwr']['app']['publisher']}.{about['project']['name']}"  # Flower has checked them
+    return home / "runs" / name / given

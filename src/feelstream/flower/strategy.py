@@ -13,25 +13,34 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
 
 from feelstream.errors import FeelstreamError
-from feelstream.flower.app_files import from_app, own_table, run_directory, scenario_from_app
 from feelstream.flower.inner import Inner
 from feelstream.flower.play import Evaluate, Rounds, run_all
 from feelstream.flower.round import Deployment
-from feelstream.flower.settings import GROUP_OF, Devices, Measuring, Options, Trust, Waiting
+from feelstream.flower.settings import (
+    GROUP_OF,
+    Devices,
+    Measuring,
+    Options,
+    ScenarioLike,
+    Trust,
+    Waiting,
+    from_app,
+    run_directory,
+    scenario_of,
+    with_rounds,
+)
 from feelstream.policies import Policy
 from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario
-from feelstream.scenario import files as scenario_files
 
 log = logging.getLogger("flwr")
-ScenarioLike = Scenario | str | Path | Mapping[str, Any]
 
 
 class Scheduled(Strategy):
@@ -77,7 +86,7 @@ class Scheduled(Strategy):
             settings["names"] = from_app(names)
         self.options = Options.of(seed, groups, settings)
         self.inner = Inner(inner, self.options.trust.check_updates)
-        self.scenario = _resolve(scenario, policy)
+        self.scenario = scenario_of(scenario, policy)
         _check(self.options, self.scenario, self.inner)
         self.out = run_directory(out) if out is not None else None
         self.callbacks, self.about = tuple(callbacks), dict(about or {})
@@ -114,7 +123,7 @@ class Scheduled(Strategy):
         timeout: for client-side evaluation only; training has `deadline_s`. evaluate_fn: called before the first and
         after every round, as by any strategy; "accuracy" and "loss", where it returns both, go into the trace.
         """
-        scenario = _with_rounds(self.scenario, num_rounds, evaluates=evaluate_fn is not None)
+        scenario = with_rounds(self.scenario, num_rounds, evaluates=evaluate_fn is not None)
         self._begin(scenario)
         log.info("Starting %s strategy:", type(self).__name__)
         megabytes = sum(len(array.data) for array in initial_arrays.values()) / 2**20
@@ -206,39 +215,3 @@ def _check(options: Options, scenario: Scenario, inner: Inner) -> None:
             f"deadline_s = {waiting.deadline_s:g} and system.round_s = {round_s:g} must agree where times are "
             "measured: omit deadline_s, set system.round_s, or choose clock='model'"
         )
-
-
-def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
-    """The scenario as it is meant in a deployment; one that is given as an object says all of it."""
-    if isinstance(given, Scenario):
-        scenario, said = given, set[str](type(given.policy).model_fields)
-    else:
-        scenario = (
-            scenario_files.from_dict(given, own_table(given))
-            if isinstance(given, Mapping)
-            else scenario_files.load(found := scenario_from_app(given), own_table(found))
-        )
-        said = set(scenario.policy.model_fields_set)
-        if "eligible" not in scenario.data.model_fields_set:
-            # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.
-            scenario = scenario_files.from_dict(scenario.as_dict(), ["data.eligible=with_data"])
-    if isinstance(policy, Policy):
-        return Scenario.of({**scenario.tables(), "policy": policy})
-    if policy is not None:
-        scenario = scenario_files.from_dict(scenario.as_dict(), [f"policy.name={policy}"])
-    chosen = scenario.policy
-    # A fixed V or price is per joule, and turns take millijoules here and kilojoules there: nobody knows it before.
-    auto = (name for name, field in type(chosen).model_fields.items() if Literal["auto"] in get_args(field.annotation))
-    unsaid = dict.fromkeys((name for name in auto if name not in said), "auto")
-    return Scenario.of({**scenario.tables(), "policy": chosen.model_copy(update=unsaid)}) if unsaid else scenario
-
-
-def _with_rounds(scenario: Scenario, rounds: int | None, evaluates: bool) -> Scenario:
-    """The scenario as it is really run: so many rounds, and learning only as far as the server can see it."""
-    tables = scenario.as_dict()
-    tables["system"]["rounds"] = rounds or scenario.system.rounds
-    if not evaluates:
-        tables["learning"]["engine"] = "none"
-    elif scenario.learning.engine == "none":
-        tables["learning"]["engine"] = "auto"
-    return scenario_files.from_dict(tables)
