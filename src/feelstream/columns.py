@@ -185,7 +185,7 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "gain": Column(REAL, "", "this round's gain |g|²; 0 where an update could not arrive, whatever the channel"),
     "stored": Column(COUNT, "", "|S_k|"),
     "fresh": Column(COUNT, "", "|B_k|"),
-    "fresh_labels": Column(COUNTS, "", "label counts of the fresh data (list of m)"),
+    "fresh_labels": Column(COUNTS, "", "label counts of fresh data (list of m), or what a deployment counts instead"),
     "used_labels": Column(COUNTS, "", "label counts of the device's part of X before the round (list of m)"),
     "available": Column(
         TRUTH, "",

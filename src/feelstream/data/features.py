@@ -51,7 +51,8 @@ class Samples(Frozen):
     @cached_property
     def inputs(self) -> Reals:
         """(n, values) what the model is given of each, as one row: standardised, or tokens."""
-        rows = self.dataset.train_images[self.ids].reshape(len(self.ids), -1)
+        images = self.dataset.train_images
+        rows = images[self.ids].reshape(len(self.ids), int(np.prod(images.shape[1:])))
         scaled = (rows / 255.0 - self.dataset.mean) / self.dataset.std if rows.dtype == np.uint8 else rows
         return read_only(np.asarray(scaled, float))
 
@@ -172,13 +173,21 @@ class Sketch(Features):
         return {"middle": middle, "axes": axes, "centres": centres, "mix": found / found.sum()}
 
     def vectors(self, state: Nested, samples: Samples) -> NDArray[Any]:
-        from scipy.spatial.distance import cdist
-
-        points = (samples.inputs - state["middle"]) @ state["axes"]
-        return np.eye(self.cells)[cdist(points, state["centres"]).argmin(axis=1)]
+        return in_cells(samples.inputs, state)
 
     def reference(self, state: Nested) -> Reals | None:
         return state["mix"]
+
+
+def in_cells(inputs: Reals, state: Nested) -> NDArray[Any]:
+    """(n, m) φ of a sketch: of each sample a single 1, in the cell of the nearest centre.
+
+    inputs: (n, values) as a model is given them. state: what `Sketch.fit` gave.
+    """
+    from scipy.spatial.distance import cdist
+
+    points = (inputs - state["middle"]) @ state["axes"]
+    return np.eye(len(state["centres"]))[cdist(points, state["centres"]).argmin(axis=1)]
 
 
 class Outputs(Features):

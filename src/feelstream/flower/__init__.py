@@ -13,7 +13,7 @@ from feelstream.errors import needed
 
 needed("flwr", "flower", "Flower")
 
-from feelstream.flower.device import Device  # noqa: E402
+from feelstream.flower.device import Device, fitted  # noqa: E402
 from feelstream.flower.local_grid import LocalGrid  # noqa: E402
 from feelstream.flower.scheduler import Scheduler  # noqa: E402
 from feelstream.flower.settings import Devices, Measuring, Trust, Waiting  # noqa: E402
@@ -24,5 +24,5 @@ from feelstream.flower.world_subset import world_subset  # noqa: E402
 
 __all__ = [
     "Device", "DeviceReport", "Devices", "LocalGrid", "Measuring", "ReportError", "Scheduled", "ScheduledFedAvg",
-    "Scheduler", "Trust", "Waiting", "WorldGrid", "world_subset",
+    "Scheduler", "Trust", "Waiting", "WorldGrid", "fitted", "world_subset",
 ]  # fmt: skip

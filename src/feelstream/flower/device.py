@@ -26,11 +26,12 @@ from typing import Any, Literal
 
 import numpy as np
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError, sentence
 from feelstream.flower import meters
-from feelstream.flower.wire import MODS, MOST_LETTERS, REPORT, SERVER, DeviceReport
+from feelstream.flower.wire import FITTED, MODS, MOST_LETTERS, REPORT, SERVER, DeviceReport, unpacked
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 STATE = "feelstream"
@@ -83,6 +84,7 @@ class Device:
         held: Sequence[int] | NDArray | None = None,
         *,
         labels: Sequence[int] | NDArray | None = None,
+        features: ArrayLike | None = None,
         fresh: Sequence[int] | NDArray | None = None,
         name: str | None = None,
         f_hz: float | None = None,
@@ -92,7 +94,8 @@ class Device:
         epsilon: float | None = None,
         priority: float | None = None,
     ) -> None:
-        """held: label counts of the samples held now, (m,); or labels: the label of each. The rest has a default:
+        """held: label counts of the samples held now, (m,); or labels: the label of each; or, where the server wants
+        them, features: (n, m) a row of each, with a single 1 in the cell in which it counts. The rest has a default:
 
         fresh: counts of those among them that are fresh; needed only where samples are deleted.
         name: stable name; else node-config `device-name`, else `partition-id`.
@@ -118,7 +121,8 @@ class Device:
         if server is None:
             return
         self._server: dict[str, Any] = dict(server)
-        held = _counts(held, labels, int(self._server["classes"]))
+        self._features = "features" in self._server
+        held = _counts(held, labels, features, int(self._server["classes"]), self._features)
         self.round = int(self._server["round"])
         self.name = name or _configured_name(context)
         saved = context.state.metric_records.get(STATE)
@@ -192,6 +196,7 @@ class Device:
         measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
         known = {"priority": self.priority, "meter": self.meter, "held_f_hz": self._held_f_hz, **measured}
+        known |= {"features": True} if self._features else {}
         return DeviceReport(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **known)
 
     def answer(
@@ -245,9 +250,38 @@ class Device:
         self._context.state[STATE] = MetricRecord(self._saved)
 
 
-def _counts(held: Sequence[int] | NDArray | None, labels: Sequence[int] | NDArray | None, classes: int) -> NDArray:
-    if (held is None) == (labels is None):
+def fitted(context: Context, message: Message) -> Nested:
+    """What the server has settled for `data.features`, such as the centres of a sketch; nothing where it needs none.
+
+    It comes with questions, and is kept in the node's state for the calls for training between them.
+    """
+    if message.has_content() and FITTED in message.content.metric_records:
+        context.state[FITTED] = message.content.metric_records[FITTED]
+    return unpacked(context.state.metric_records[FITTED]) if FITTED in context.state.metric_records else {}
+
+
+def _counts(
+    held: Sequence[int] | NDArray | None,
+    labels: Sequence[int] | NDArray | None,
+    features: ArrayLike | None,
+    classes: int,
+    wanted: bool,
+) -> NDArray:
+    """Of the samples held, by label; or by cell, where features are wanted."""
+    if (features is not None) != wanted:
+        given, counted = ("label counts", "features") if wanted else ("features", "labels")
+        raise DeviceError(f"the server counts {counted} (data.features), so that it cannot be given {given}")
+    if sum(given is not None for given in (held, labels, features)) != 1:
         raise DeviceError("give either the label counts (held) or the labels of the samples that the device holds")
+    if features is not None:
+        rows = np.asarray(features, np.float64)
+        rows = rows.reshape(-1, classes) if not rows.size else rows
+        one_each = rows.ndim == 2 and rows.shape[1] == classes and ((rows == 0) | (rows == 1)).all()
+        if not one_each or (rows.sum(axis=1) != 1).any():
+            raise DeviceError(
+                f"features must have a row per sample, of {classes} numbers, a single 1 among zeros, not {rows.shape}"
+            )
+        return rows.sum(axis=0).astype(np.int64)
     if labels is None:
         return np.asarray(held)
     found = np.asarray(labels, np.int64)

@@ -18,7 +18,7 @@ from feelstream.flower.exchange import Unanswered, exchange
 from feelstream.flower.kept import Kept
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
-from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, question
+from feelstream.flower.wire import QUERY, DeviceReport, ReportError, content_of, device_name, packed, question
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 UNKNOWN_NAME = "an unknown name"
@@ -86,6 +86,7 @@ class Fleet(Kept):
         self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
         self.strangers = Notices(noun="node")
         self._unanswered = Unanswered()  # questions, by nodes
+        self._fitted = packed(scheduler.fitted) if scheduler.fitted else None
         self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
 
     @property
@@ -157,7 +158,7 @@ class Fleet(Kept):
             device = self.directory.device_of.get(node)
             used_round = 0 if device is None else int(scheduler.used_round[device])
             if used_round not in contents:
-                contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round))
+                contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round), self._fitted)
             messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
         waited = exchange(grid, messages, timeout_s, waiting.enough_reports, passing=passing)
         self._unanswered |= {number: (node, scheduler.round) for number, node in waited.unanswered.items()}

@@ -187,10 +187,11 @@ class Rounds:
 
     def about(self) -> Manifest:
         """What run.json says of this run."""
-        options, packages = self.deployment.options, ("numpy", "scipy", "polars", "flwr")
+        packages, scheduler = ("numpy", "scipy", "polars", "flwr"), self.deployment.scheduler
         fields: dict[str, Any] = {
             "engine": {"name": "flower", "strategy": self.inner.settings},
-            "data": {"name": self.scenario.data.dataset, "classes": options.devices.classes},
+            "data": {"name": self.scenario.data.dataset, "classes": scheduler.bounds.classes},
+            "reference": scheduler.system.reference,
             "deployment": self.deployment.describe(),
             **self.hooks.about,
         }

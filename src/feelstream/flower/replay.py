@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 
 from feelstream import learning
 from feelstream.data.datasets import Dataset
+from feelstream.data.features import Samples
 from feelstream.errors import ScenarioError
-from feelstream.flower.device import Device
+from feelstream.flower.device import Device, fitted
 from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.flower.wire import REPORT, SERVER
 from feelstream.learning.contract import Learner
@@ -48,7 +50,7 @@ class ReplayedDevice:
         assert isinstance(t, int)
         assert isinstance(used_round, int)
         world, k = self.world(t, uses(context, used_round)), self.device
-        stream, device = world.stream, device_of(context, message, world, k)
+        stream, device = world.stream, device_of(context, message, world, k, self.dataset)
         if message.metadata.message_type != MessageType.TRAIN:
             return device.answer()
         theta = from_record(message.content.array_records["arrays"])
@@ -71,13 +73,17 @@ class ReplayedDevice:
         return world
 
 
-def device_of(context: Context, message: Message, world: World, k: int) -> Device:
+def device_of(context: Context, message: Message, world: World, k: int, dataset: Dataset) -> Device:
     """What device k is and holds in the present round of a world."""
-    stream, deletes = world.stream, message.content.metric_records[SERVER]["deletes"]
+    stream, told, kind = world.stream, message.content.metric_records[SERVER], world.scenario.data.features
+    known: dict[str, Any] = {"f_hz": world.f_hz[k], "beta": world.beta[k], "meter": None}
     # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
-    fresh = stream.fresh_labels[k] if deletes else None
-    f_hz, beta = world.f_hz[k], world.beta[k]
-    return Device(context, message, stream.stored_labels[k], fresh=fresh, f_hz=f_hz, beta=beta, meter=None)
+    if "features" not in told:
+        fresh = stream.fresh_labels[k] if told["deletes"] else None
+        return Device(context, message, stream.stored_labels[k], fresh=fresh, **known)
+    vectors = kind.vectors(fitted(context, message), Samples(stream.samples(k), dataset))
+    fresh = vectors[stream.fresh_among(k)].sum(axis=0) if told["deletes"] else None
+    return Device(context, message, features=vectors, fresh=fresh, **known)
 
 
 def uses(context: Context, last: int) -> list[int]:
@@ -121,7 +127,9 @@ def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
 
 def strategy_for(scenario: Scenario, dataset: Dataset, seed: int, **options: object) -> ScheduledFedAvg:
     """The strategy under which a federation repeats the simulator: everyone is asked in every round."""
-    about = {"data": {"name": dataset.name, "digest": dataset.digest, "classes": dataset.classes}}
+    kind, classes = scenario.data.features, dataset.classes
+    counted = kind.size(classes) if kind.reported else classes
+    about = {"data": {"name": dataset.name, "digest": dataset.digest, "classes": counted}}
     # Everyone is asked and waited for, and the scenario's clock counts: messages take the time that they take.
     exact = {"max_report_age": 0, "enough_reports": 1.0, "clock": "model", "max_examples": None, "passes": False}
     settings = {"classes": dataset.classes, "seed": seed, "about": about, **exact} | options

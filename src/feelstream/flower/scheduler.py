@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals
+from feelstream.data.features import Vectors
 from feelstream.errors import ScenarioError
 from feelstream.flower.directory import Notices
 from feelstream.flower.estimates import Estimates, Replies, Turns
@@ -32,6 +33,8 @@ from feelstream.guard import broken
 from feelstream.loop.round import RoundRecord, ServerState, decide, eligible, settle, transmit
 from feelstream.model.transmission import Transmission
 from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Decision, Observation
+from feelstream.randomness import Purpose, generator
+from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
 from feelstream.scenario.population import class_sizes
 
@@ -60,7 +63,12 @@ class Scheduler(Kept):
         self.notices = notices or Notices()
         _refuse_what_no_server_knows(scenario)
         self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
-        self.system, self.policy = scenario.known_system(classes), scenario.policy
+        self.system, self.policy = scenario.deployed.known_system(classes), scenario.policy
+        self.fitted: Nested = {}  # what devices need to compute the features that the server wants
+        if scenario.data.features.reported:
+            told = Vectors(scenario.data.features, dataset_of(scenario), generator(seed, Purpose.FEATURES))
+            classes, self.fitted = told.size, told.state
+            self.system = replace(self.system, features=classes, reference=told.reference)
         self.bounds = Bounds.of(scenario, classes)
         # The server must know by itself what is fresh.
         self.passes = passes and self.bounds.since_use and self.bounds.never_deletes
@@ -312,9 +320,16 @@ def _refuse_what_no_server_knows(scenario: Scenario) -> None:
             "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
             "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
         )
-    if scenario.data.features.reported:
+    features = scenario.data.features
+    if features.of_model:
         raise ScenarioError(
-            "data.features.kind: must be labels, without noise, in a deployment; other features are for simulations"
+            f"data.features.kind: '{features.plugin_name()}' depends on the model, so it is for simulations; in a "
+            "deployment devices count samples, by labels, a sketch or a class of yours"
+        )
+    if features.noise or features.every > 1:
+        raise ScenarioError(
+            "data.features: noise and every are for simulations; in a deployment a client adds noise by "
+            "Device(epsilon=…), and reports ride on replies"
         )
     if policy.probes:
         raise ScenarioError(

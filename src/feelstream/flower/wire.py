@@ -17,6 +17,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 
+from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.columns import MEASURED
 from feelstream.errors import FeelstreamError
 from feelstream.model.physics import ratio
@@ -25,6 +26,7 @@ from feelstream.scenario import Scenario
 REPORT, SERVER = "feelstream", "feelstream.server"
 MODS = "feelstream.mods"  # records that are there only for modifiers of a whole ClientApp, which want one of each kind
 CLIPPING = "clipping_norm"  # what Flower's modifiers for differential privacy look for
+FITTED = "feelstream.fitted"  # beside a question: what the server has settled for data.features
 QUERY = "query.feelstream"  # the message type; a ClientApp answers it with @app.query("feelstream")
 NO_REPLY = (3, 4, 5)  # codes of Flower's errors for a call that expired or whose node has left
 MOST_SAMPLES = 2**31 - 1  # label counts are kept in 32 bits
@@ -100,10 +102,10 @@ Energy = Annotated[float, _number(lambda bounds: (0.0, MOST_JOULES))]
 class DeviceReport:
     """What a device says of itself in one round. Sizes follow from the counts, so they cannot contradict them.
 
-    stored_labels, fresh_labels: int32 (m,), label counts of S_k(t) and B_k(t); where nothing is ever deleted, fresh may
-    be None: the server knows what it has used. f_hz: its CPU frequency; beta: its mean
-    channel gain. After training also: gain, the channel gain found, and what the round has cost as far as the device
-    can measure it (None: the server takes the model's value).
+    stored_labels, fresh_labels: int32 (m,), label counts of S_k(t) and B_k(t), or with features how many samples are in
+    each cell; where nothing is ever deleted, fresh may be None: the server knows what it has used. f_hz: its CPU
+    frequency; beta: its mean channel gain. After training also gain, the channel gain found, and what the round has
+    cost as far as the device can measure it (None: the server takes the model's value).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore", arbitrary_types_allowed=True)
@@ -124,6 +126,7 @@ class DeviceReport:
     priority: Annotated[float, _number(lambda bounds: PRIORITIES)] | None = None  # factor on the importance of its data
     meter: Annotated[str, PlainValidator(_text)] | None = None  # what measures its energy, or why nothing does
     held_f_hz: Annotated[bool, Field(strict=True)] | None = None  # whether it trained at the frequency that was chosen
+    features: Annotated[bool, Field(strict=True)] | None = None  # whether features are counted in place of labels
 
     def to_record(self, name: str) -> ConfigRecord:
         """The report of the device `name` as it travels: Flower spells keys with hyphens."""
@@ -148,7 +151,8 @@ def _wire(field: str) -> str:
 class Bounds:
     """What can be true of any device in this scenario."""
 
-    classes: int
+    classes: int  # or cells: how many counts a report has
+    features: bool  # whether they are of features in place of labels
     frequency_hz: tuple[float, float]
     gain: tuple[float, float]
     fixed_gain: bool  # a device has one mean gain for the whole run
@@ -162,6 +166,7 @@ class Bounds:
         buffer, (low_db, high_db) = scenario.data.buffer, scenario.gain_range_db
         return cls(
             classes=classes,
+            features=scenario.data.features.reported,
             frequency_hz=scenario.frequency_range_hz,
             gain=(ratio(low_db), ratio(high_db)),
             fixed_gain=scenario.world.mobility.fixed,
@@ -178,6 +183,9 @@ class Bounds:
         """
         found: dict[str, Any] = {"fresh_labels": None}
         found |= {key.replace("-", "_"): value for key, value in _record(content).items() if key != "name"}
+        if (found.get("features") is True) != self.features:
+            counted, wanted = ("labels", "features") if self.features else ("features", "labels")
+            raise ReportError(f"it counts {counted}, and this run counts {wanted} (data.features)")
         unusable = []
         try:
             report = REPORTS.validate_python(found, context=self)
@@ -203,6 +211,7 @@ class Bounds:
             "round": round, "used-round": used_round, "classes": self.classes, "deletes": int(not self.never_deletes),
             "frequency-hz": list(self.frequency_hz), "gain-range": list(self.gain),
         }  # fmt: skip
+        values |= {"features": 1} if self.features else {}
         return MetricRecord(values if chosen_f_hz is None else {**values, "chosen-f-hz": chosen_f_hz})
 
 
@@ -229,10 +238,29 @@ def device_name(content: RecordDict) -> str:
     return name
 
 
-def question(told: MetricRecord) -> RecordDict:
-    """What is asked; with a model of one number and a clipping norm, without which Flower's modifiers refuse it."""
-    clipping = ConfigRecord({CLIPPING: 1.0})
-    return RecordDict({SERVER: told, MODS: ArrayRecord([np.zeros(1, np.float32)]), f"{MODS}.config": clipping})
+def question(told: MetricRecord, fitted: MetricRecord | None = None) -> RecordDict:
+    """What is asked; with a model of one number and a clipping norm, without which Flower's modifiers refuse it.
+
+    fitted: what devices need besides to compute features.
+    """
+    records = {
+        SERVER: told,
+        MODS: ArrayRecord([np.zeros(1, np.float32)]),
+        f"{MODS}.config": ConfigRecord({CLIPPING: 1.0}),
+    }
+    return RecordDict(records if fitted is None else {**records, FITTED: fitted})
+
+
+def packed(arrays: Nested) -> MetricRecord:
+    """Arrays as numbers and shapes: an ArrayRecord is what Flower's modifiers would take for a model."""
+    flat = {name: np.asarray(values) for name, values in flatten(arrays).items()}
+    shapes = {f"shape of {name}": list(values.shape) for name, values in flat.items()}
+    return MetricRecord({name: values.ravel().tolist() for name, values in flat.items()} | shapes)  # type: ignore[arg-type]
+
+
+def unpacked(record: MetricRecord) -> Nested:
+    shapes = {name.removeprefix("shape of "): shape for name, shape in record.items() if name.startswith("shape of ")}
+    return unflatten({name: np.array(record[name]).reshape(shape) for name, shape in shapes.items()})  # type: ignore[arg-type]
 
 
 def nobody_replied(message: Message) -> bool:

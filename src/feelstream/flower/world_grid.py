@@ -215,7 +215,7 @@ class WorldGrid(LocalGrid):
         if self.over:
             return None
         if message.metadata.message_type == QUERY:
-            return device_of(context, message, world, k).answer() if self._there[k] else None
+            return device_of(context, message, world, k, self.dataset).answer() if self._there[k] else None
         if trains and k not in self._called:
             why = f"device {k} is out of reach, or cannot compute within the round"
             return Message(Error(NODE_UNAVAILABLE, why), reply_to=message)
@@ -239,7 +239,7 @@ class WorldGrid(LocalGrid):
             return None
         if _of_ours(message):
             told = Context(1, k + 1, context.node_config, RecordDict(), {})  # the client's own state is not ours
-            report = device_of(told, message, world, k).report(gain=float(world.gain[k]))
+            report = device_of(told, message, world, k, self.dataset).report(gain=float(world.gain[k]))
             reply.content[REPORT] = report.to_record(str(k))
         return reply
 

@@ -33,10 +33,11 @@ def resolved(
 ) -> tuple[Resolved, pl.DataFrame | None]:
     """All of it, and the table of the constants in which devices differ; None where they are alike.
 
-    classes: of labels, where they are known. deployment: what run.json says of it, where the run is one. reference: the
-    mix of features that balance is measured against, if it is not even.
+    classes: of labels, where they are known; of what is counted in a deployment. deployment: what run.json says of it,
+    where the run is one. reference: the mix of features that balance is measured against, if it is not even.
     """
-    system, world, data = scenario.known_system(classes or 1), scenario.world, scenario.data
+    played = scenario if deployment is None else scenario.deployed
+    system, world, data = played.known_system(classes or 1), scenario.world, scenario.data
     columns = _constants(scenario, system)
     alike = {name: float(values[0]) for name, values in columns.items() if _alike(values)}
     differing = {name: values for name, values in columns.items() if name not in alike}
@@ -62,7 +63,7 @@ def resolved(
         data=_part(
             constants.Data, data, data.buffer, classes=classes, passes=bool(deployment and deployment["passes"])
         ),
-        features=_features(scenario, classes, reference),
+        features=_features(scenario, None if classes is None else played.data.features.size(classes), reference),
         world=_part(
             constants.World,
             world.harvest,
@@ -148,11 +149,10 @@ def _law(law: EnergyLaw, system: System) -> constants.Law:
     return constants.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
 
 
-def _features(scenario: Scenario, classes: int | None, reference: Reals | None) -> constants.Features | None:
+def _features(scenario: Scenario, size: int | None, reference: Reals | None) -> constants.Features | None:
     kind = scenario.data.features
     if not kind.reported:
         return None
-    size = None if classes is None else kind.size(classes)
     mix = None if reference is None else tuple(reference.tolist())
     return _part(constants.Features, kind, size=size, reference=mix)
 

@@ -114,7 +114,8 @@ class Scenes:
     def _observation(self, round: int) -> Observation:
         rows, scenario = self.rows(round), self.scenario_in(round)
         told, about = "features" in self.facts, self.resolved
-        system = scenario.known_system(about.data.classes or counts(rows["fresh_labels"]).shape[1])
+        played = scenario.deployed if "deployed" in self.facts else scenario
+        system = played.known_system(about.data.classes or counts(rows["fresh_labels"]).shape[1])
         if about.features is not None and about.features.reference is not None:
             system = replace(system, reference=np.array(about.features.reference))
         stored = rows["stored"].to_numpy()

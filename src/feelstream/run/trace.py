@@ -35,7 +35,9 @@ class Tables(NamedTuple):
 
 def facts_of(scenario: Scenario, deployment: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """What is true of a run, of `FACTS`. deployment: what run.json says of it, where it is one."""
-    system, simulated = scenario.known_system(classes=1), deployment is None
+    simulated = deployment is None
+    scenario = scenario if simulated else scenario.deployed
+    system = scenario.known_system(classes=1)
     own_costs = not scenario.costs.rule.of_settings
     learns_reliability = scenario.learns_reliability if simulated else scenario.system.reliability == "learned"
     holds = {
@@ -44,7 +46,7 @@ def facts_of(scenario: Scenario, deployment: Mapping[str, Any] | None = None) ->
         "own_costs": own_costs,
         "labels": STORED_FEATURES in scenario.policy.needs,
         "asks": system.reports is not None,
-        "features": simulated and scenario.data.features.reported,
+        "features": scenario.data.features.reported,
         "fallible": learns_reliability,
         "batteries": simulated and scenario.world.harvest.battery_j is not None,
         "deployed": not simulated,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from feelstream.data.features import Labels
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
 from feelstream.model.system import System
@@ -143,6 +144,13 @@ class Scenario(Settings):
     def learns_reliability(self) -> bool:
         """Whether a simulated server learns who delivers: only where an update may not arrive."""
         return self.system.reliability == "learned" and not self.world.faults.never_fails
+
+    @property
+    def deployed(self) -> Scenario:
+        """The same where devices count features as they count labels, and report them with their replies: no slot."""
+        if not self.data.features.reported:
+            return self
+        return Scenario.of({**self.tables(), "data": self.data.model_copy(update={"features": Labels()})})
 
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""

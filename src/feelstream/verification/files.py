@@ -143,7 +143,7 @@ def _check_facts(run: Resolved, facts: frozenset[str], deployed: bool, downloads
         "own_costs": "costs.rule" in run.own,
         "downloads": downloads or "costs.rule" in run.own,
         "asks": run.slot is not None,
-        "features": run.features is not None,
+        "features": run.features is not None and not deployed,  # there they are counted as labels are
         "fallible": "fallible" in facts and (deployed or run.world.fails),  # it may also be ignored
         "batteries": not deployed and (run.world.battery_j is not None or "batteries" in facts),  # unknown of some
         "deployed": deployed,

@@ -1,0 +1,167 @@
+"""Features in a deployment: devices count their samples in cells in place of labels, and the server decides by that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import devices_of
+from deployed_clients import FAST, client, grid_of, growing, model
+from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
+
+import feelstream as fs
+from feelstream.data.datasets import load as load_dataset
+from feelstream.data.features import in_cells
+from feelstream.experiment.replaying import ask_again
+from feelstream.flower import Device, LocalGrid, ScheduledFedAvg, fitted
+from feelstream.flower.device import DeviceError
+from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
+from feelstream.flower.wire import FITTED, QUERY, REPORT, SERVER, packed, unpacked
+
+DEVICES, CELLS, SEED = 6, 12, 3
+SKETCH = [
+    "data.features.kind=sketch", f"data.features.cells={CELLS}", "data.features.components=8",
+    "data.features.reference_samples=200", "data.eligible=with_data",
+]  # fmt: skip
+# What a simulated device pays for its reports comes with replies here: then it must be next to nothing.
+FREE = ["reports.cycles=1", "reports.bits=1e-3", "reports.slot_s=1e-3"]
+POLICIES = {
+    "lyapunov": ["policy.V=inf"],
+    "lyapunov, deleting": ["policy.V=inf", "data.buffer.kind=fifo", "data.buffer.capacity=15"],
+    "fedcgd": ["policy.name=fedcgd"],
+    "balanced": ["policy.name=balanced"],
+}
+
+
+def scenario(*changes: str) -> fs.Scenario:
+    tables = [
+        "learning.engine=none",
+        f"system.devices={DEVICES}",
+        "system.energy_budget_j=1e3",
+        "system.rounds=8",
+        "data.samples=600",
+    ]
+    return fs.preset("tiny", [*tables, *SKETCH, "policy.size=2", *changes])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_federation_that_counts_in_cells_decides_as_the_simulator_does(policy: str, tmp_path: Path) -> None:
+    of, dataset = scenario(*FREE, *POLICIES[policy]), load_dataset("synthetic", samples=600)
+    simulated = devices_of(fs.simulate(of, SEED, out=tmp_path / "simulated"))
+    grid = LocalGrid()
+    for device in range(DEVICES):
+        answer = ReplayedDevice(of, SEED, device, dataset, None).answer
+        grid.add(100 + device, {"partition-id": device}, answer)
+    serve(strategy_for(of, dataset, SEED, out=tmp_path / "run"), grid, None)
+    deployed = devices_of(fs.read(tmp_path / "run"))
+    for column in ("scheduled", "transmitted", "stored", "fresh"):
+        assert deployed[column].to_list() == simulated[column].to_list(), column
+    np.testing.assert_allclose(deployed["importance"], simulated["importance"], rtol=1e-12)
+    counted = np.array(deployed["fresh_labels"].to_list())
+    assert counted.shape[1] == CELLS
+    np.testing.assert_array_equal(1024 * counted, simulated["fresh_features"].to_list())
+    assert deployed["transmitted"].any()
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, str(report)
+    again = ask_again(tmp_path / "run")  # from the tables alone, reference mix included
+    assert again.ok, str(again)
+
+
+def counting(features: bool, **options: Any) -> Any:
+    """A client that reports two samples more in each round, in cells by what the server has settled, or by label."""
+
+    def answer(context: Context, message: Message) -> Message | None:
+        settled = fitted(context, message)
+        if not features:
+            return client(growing)(context, message)
+        images: Any = load_dataset("synthetic", samples=600).train_images
+        drawn = np.random.default_rng(context.node_id).permutation(600)
+        rows = images[drawn[: 2 * message.content.metric_records[SERVER]["round"]]].reshape(-1, images[0].size)  # type: ignore[operator]
+        cells = in_cells(rows / 255.0, settled) if settled else np.eye(3)[np.zeros(len(rows), int)]
+        device = Device(context, message, features=cells, f_hz=1.2e9, beta=1.0, meter=None, **options)
+        return device.answer(message.content.array_records.get("arrays"), gain=1.0)
+
+    return answer
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_an_app_counts_by_what_comes_with_questions(epsilon: float | None, tmp_path: Path) -> None:
+    grid = grid_of(*[counting(True, epsilon=epsilon) for _ in range(3)])
+    ScheduledFedAvg(scenario(*FAST[:1], "policy.V=inf"), out=tmp_path / "run", wait_s=0.0).start(
+        grid, model(), num_rounds=5
+    )
+    sent = [message for message in grid.sent if message.metadata.message_type == "train"]
+    assert sent
+    assert not any(FITTED in message.content for message in sent)  # it was sent once, before
+    counted = devices_of(fs.read(tmp_path / "run")).filter(pl.col("stored") > 0)["fresh_labels"].to_list()
+    assert counted
+    assert {len(counts) for counts in counted} == {CELLS}
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("wants_cells", [True, False])
+def test_who_counts_another_thing_is_told_so(wants_cells: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """By the helper on the client; and by the server, where a client has one of its own."""
+    of = scenario(*FAST[:1]) if wants_cells else fs.preset("tiny", [*FAST, f"system.devices={DEVICES}"])
+    told = "the server counts features" if wants_cells else "the server counts labels"
+    strategy = ScheduledFedAvg(of, classes=3, wait_s=0.0)
+    with pytest.raises(DeviceError, match=told):
+        strategy.start(grid_of(counting(not wants_cells)), model(), num_rounds=1)
+
+    record = {"name": "0", "stored-labels": [1] * (3 if wants_cells else CELLS), "f-hz": 1.2e9, "beta": 1.0}
+    report = ConfigRecord({**record, **({} if wants_cells else {"features": True})})
+    answers = [lambda context, message: Message(RecordDict({REPORT: report}), reply_to=message)]
+    with pytest.raises(fs.FeelstreamError, match=r"it counts (labels|features), and this run counts"):
+        ScheduledFedAvg(of, classes=3, wait_s=0.0).start(grid_of(*answers), model(), num_rounds=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([[0.5, 0.5, 0.0]], "a single 1 among zeros"),
+        ([[1.0, 1.0, 0.0]], "a single 1 among zeros"),
+        ([[1.0, 0.0]], "of 3 numbers"),
+        ([1.0, 0.0, 0.0], "a row per sample"),
+        ([[np.nan, 0.0, 1.0]], "a single 1 among zeros"),
+    ],
+)
+def test_rows_that_are_no_cells_are_refused(rows: Any, why: str) -> None:
+    LocalGrid()  # fills in who we are
+    told = {
+        "round": 1,
+        "used-round": 0,
+        "classes": 3,
+        "deletes": 0,
+        "frequency-hz": [1e8, 1e9],
+        "gain-range": [1.0, 1.0],
+    }
+    message = Message(RecordDict({SERVER: MetricRecord({**told, "features": 1})}), 7, QUERY)
+    context = Context(1, 7, {"partition-id": 0}, RecordDict(), {})
+    with pytest.raises(DeviceError, match=why):
+        Device(context, message, features=rows)
+    assert Device(context, message, features=[]).stored_labels.tolist() == [0, 0, 0]
+
+
+def test_what_is_settled_survives_the_wire() -> None:
+    settled = {"centres": np.arange(6.0).reshape(2, 3), "inner": {"n": np.array(3)}, "none": np.zeros((0, 4))}
+    found = unpacked(packed(settled))
+    assert found.keys() == settled.keys()
+    np.testing.assert_array_equal(found["centres"], settled["centres"])
+    assert found["inner"]["n"] == 3
+    assert found["none"].shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (["data.features.kind=outputs", "learning.engine=auto"], "data.features.kind: 'outputs' depends on the model"),
+        (["data.features.noise=1.0"], "data.features: noise and every are for simulations"),
+    ],
+)
+def test_what_only_a_simulation_can_is_refused(changes: list[str], why: str) -> None:
+    with pytest.raises(fs.FeelstreamError, match=why):
+        ScheduledFedAvg(fs.preset("tiny", changes))
