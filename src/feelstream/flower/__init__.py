@@ -19,8 +19,7 @@ from feelstream.flower.scheduler import Scheduler  # noqa: E402
 from feelstream.flower.settings import Devices, Measuring, Trust, Waiting  # noqa: E402
 from feelstream.flower.strategy import Scheduled, ScheduledFedAvg  # noqa: E402
 from feelstream.flower.wire import DeviceReport, ReportError  # noqa: E402
-from feelstream.flower.world_grid import WorldGrid  # noqa: E402
-from feelstream.flower.world_subset import world_subset  # noqa: E402
+from feelstream.flower.world_grid import WorldGrid, world_subset  # noqa: E402
 
 __all__ = [
     "Device", "DeviceReport", "Devices", "LocalGrid", "Measuring", "ReportError", "Scheduled", "ScheduledFedAvg",

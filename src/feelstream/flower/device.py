@@ -20,9 +20,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
@@ -41,8 +40,7 @@ class DeviceError(FeelstreamError):
     """The helper cannot work with what the app or the server gave it."""
 
 
-@dataclass(frozen=True)
-class NoisyCounts:
+class NoisyCounts(NamedTuple):
     """A device's counts as the server receives them, so that they tell of its labels without telling of any one sample.
 
     The server learns a device's counts only through what was added since the last report. Each addition a of m counts
@@ -52,14 +50,11 @@ class NoisyCounts:
 
     Reference: C. Dwork, F. McSherry, K. Nissim, A. Smith, "Calibrating Noise to Sensitivity in Private Data Analysis",
     TCC 2006.
-
-    covered: int64 (m,), true counts covered so far; total: float64 (m,), the sum of all noisy additions;
-    released: int64 (m,), what the server has received.
     """
 
-    covered: NDArray[np.int64]
-    total: NDArray[np.float64]
-    released: NDArray[np.int64]
+    covered: NDArray[np.int64]  # (m,) true counts covered so far
+    total: NDArray[np.float64]  # (m,) the sum of all noisy additions
+    released: NDArray[np.int64]  # (m,) what the server has received
 
     @classmethod
     def empty(cls, classes: int) -> NoisyCounts:
@@ -225,16 +220,11 @@ class Device:
             raise DeviceError("noise on label counts needs a buffer that never deletes anything, such as keep")
         if not epsilon > 0:
             raise DeviceError(f"epsilon must be greater than 0, not {epsilon}")
-        noisy = NoisyCounts.empty(len(counts))
-        if "noise-total" in self._saved:
-            parts = (np.array(self._saved[f"noise-{part}"]) for part in ("covered", "total", "released"))
-            noisy = NoisyCounts(*parts)
+        names = [f"noise-{part}" for part in NoisyCounts._fields]
+        known = [np.array(self._saved[name]) for name in names if name in self._saved]
+        noisy = NoisyCounts(*known) if known else NoisyCounts.empty(len(counts))
         noisy = noisy.tell(counts, epsilon, np.random.default_rng())  # unpredictable: a known seed hides nothing
-        self._saved |= {
-            "noise-covered": noisy.covered.tolist(),
-            "noise-total": noisy.total.tolist(),
-            "noise-released": noisy.released.tolist(),
-        }
+        self._saved |= {name: part.tolist() for name, part in zip(names, noisy, strict=True)}
         return noisy.released
 
     def _save(self) -> None:

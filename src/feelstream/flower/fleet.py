@@ -182,8 +182,9 @@ class Fleet(Kept):
         known, t = self.directory.device_of.get(node), self.scheduler.round
         device = known
         try:
-            device = self.directory.introduce(node, device_name(content_of(answer)), silent)
-            self.scheduler.accept(device, self.read(answer, device), asked)
+            content = content_of(answer)
+            device = self.directory.introduce(node, device_name(content), silent)
+            self.scheduler.accept(device, self.read(content, device), asked)
         except ReportError as problem:
             if known is None and device is not None:
                 return False
@@ -197,12 +198,9 @@ class Fleet(Kept):
         self.asking.succeeded(node)
         return True
 
-    def read(self, message: Message, device: int) -> DeviceReport:
-        """The report in a message of a device; ReportError if it cannot be true."""
-        content, t = content_of(message), self.scheduler.round
-        name = device_name(content)
-        if name != self.directory.names[device]:
-            raise ReportError(f"it calls itself '{name[:40]}'")
+    def read(self, content: RecordDict, device: int) -> DeviceReport:
+        """The report in what a device sends; ReportError if it cannot be true."""
+        name, t = self.directory.names[device], self.scheduler.round
         report, unusable = self.scheduler.bounds.read(content)
         for reason in unusable:
             self.scheduler.notices.add(t, "measurement left aside", device, reason)

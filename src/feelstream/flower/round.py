@@ -28,7 +28,16 @@ from feelstream.flower.kept import Kept
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.updates import Model, Update, checked_metrics, is_finite, read_update, together
-from feelstream.flower.wire import REPORT, SERVER, Counts, DeviceReport, ReportError, content_of, nobody_replied
+from feelstream.flower.wire import (
+    REPORT,
+    SERVER,
+    Counts,
+    DeviceReport,
+    ReportError,
+    content_of,
+    device_name,
+    nobody_replied,
+)
 from feelstream.loop.round import RoundRecord
 from feelstream.scenario import Scenario
 
@@ -158,7 +167,10 @@ class Deployment(Kept):
                 self._drop(t, None, "nobody asked for it")
                 continue
             try:
-                report = self.scheduler.check(device, self.fleet.read(reply, device))
+                content = content_of(reply)
+                if (name := device_name(content)) != self.directory.names[device]:
+                    raise ReportError(f"it calls itself '{name[:40]}'")
+                report = self.scheduler.check(device, self.fleet.read(content, device))
                 held = report.stored_labels
                 updates[device] = self._update(reply, device, held) if self.check_updates else Update(reply, {})
                 reports[device] = report

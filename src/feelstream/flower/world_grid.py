@@ -10,7 +10,8 @@ trace are those of `simulate`, and the strategy receives what arrived there. A d
 compute within the round, is not scheduled: its call is answered by an error.
 
 `Scheduled` decides and settles by itself, and keeps its own run directory. The grid gives it what devices would tell:
-reports with the world's counts, frequencies and gains, and no reply where there is a fault.
+reports with the world's counts, frequencies and gains, and no reply where there is a fault. `world_subset` is for a
+client that is to train on what the world has brought its device so far, in place of all its data.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 from flwr.app import Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+from numpy.typing import ArrayLike, NDArray
 
 from feelstream.arrays import Nested, Reals
 from feelstream.columns import REAL
-from feelstream.errors import RunError, sentence
+from feelstream.errors import FeelstreamError, RunError, sentence
 from feelstream.evaluation import Evaluator, Measured
 from feelstream.flower.exchange import KEPT
 from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.replay import device_of
 from feelstream.flower.wire import QUERY, REPORT, SERVER
-from feelstream.flower.world_subset import Held, held
 from feelstream.loop.round import RoundRecord
 from feelstream.loop.simulation import Simulation
 from feelstream.model.system import System
@@ -54,6 +55,17 @@ CLIENT_RAISED, NODE_UNAVAILABLE = 2, 5  # codes of Flower's errors
 REPLIES = f"{__name__}:Replies"
 POLLS = 10  # of the nodes without a message in between: the app waits for some that are not there
 MEASURES = {"accuracy": (("accuracy", "acc"), 1.0), "loss": (("loss",), np.inf)}  # ends of their names, and the most
+
+
+class Held(NamedTuple):
+    """What a device holds by the world: its arrivals, counted from 0, and how many samples of each label."""
+
+    device: int
+    arrivals: NDArray[np.int64]
+    labels: NDArray[np.int32]
+
+
+held: dict[str, Held] = {}  # by the id of the message that a client is at work on
 
 
 class Replies(Evaluator):
@@ -303,3 +315,32 @@ def _kind(message: Message) -> str:
 def _of_ours(message: Message) -> bool:
     """Whether `Scheduled` has sent it."""
     return SERVER in message.content.metric_records
+
+
+def world_subset(data: Any, message: Message, labels: ArrayLike | None = None) -> Any:
+    """The part of a device's own data that has arrived when it gets the message; outside of a WorldGrid, all of it.
+
+    data: what has a row per sample (an array, tensor, list, data set with `select`), or a tuple of such, as (X, y).
+    They arrive in their order, again and again. labels: the label of each; then it has as many of each label as the
+    device has in the world, so that schedulers that go by labels see what clients train on.
+    """
+    world = held.get(message.metadata.message_id)
+    if world is None:
+        return data
+    if labels is None:
+        rows = world.arrivals % max(len(data[0] if isinstance(data, tuple) else data), 1)
+    else:
+        own = [np.flatnonzero(np.asarray(labels) == label) for label in range(len(world.labels))]
+        for label, count in enumerate(world.labels):
+            if count and not len(own[label]):
+                raise FeelstreamError(
+                    f"device {world.device} has samples of label {label} by the scenario, and its client has none"
+                )
+        rows = np.concatenate([np.resize(mine, count) for mine, count in zip(own, world.labels, strict=True)])
+    return tuple(_rows_of(part, rows) for part in data) if isinstance(data, tuple) else _rows_of(data, rows)
+
+
+def _rows_of(data: Any, rows: NDArray[np.int64]) -> Any:
+    if hasattr(data, "select"):
+        return data.select(rows)
+    return data[rows] if hasattr(data, "shape") else [data[row] for row in rows.tolist()]
