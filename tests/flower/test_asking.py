@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model, played
+from deployed_clients import CLASSES, FAST, Clock, SlowGrid, client, grid_of, growing, model, played, round_of
 from flwr.app import Context, Error, Message, RecordDict
 
 import feelstream as fs
@@ -24,9 +24,7 @@ def asked_in(grid: LocalGrid) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for message in grid.sent:
         if message.metadata.message_type == QUERY:
-            round = message.content.metric_records["feelstream.server"]["round"]
-            assert isinstance(round, int)
-            found.setdefault(message.metadata.dst_node_id, []).append(round)
+            found.setdefault(message.metadata.dst_node_id, []).append(round_of(message))
     return found
 
 
@@ -79,7 +77,7 @@ def test_pauses_survive_a_restart() -> None:
     assert after.choose([1, 2], 3) == before.choose([1, 2], 3) == [2]
 
 
-class SlowGrid(LocalGrid):
+class OneByOneGrid(LocalGrid):
     """Replies arrive one with each look; the last never does."""
 
     looks = 0
@@ -94,7 +92,7 @@ class SlowGrid(LocalGrid):
 
 
 def test_waiting_ends_when_enough_have_answered(clock: Clock) -> None:
-    grid = SlowGrid()
+    grid = OneByOneGrid()
     for node in range(1, 11):
         grid.add(node, {}, lambda context, message: Message(message.content, reply_to=message))
     messages = [Message(RecordDict(), node, QUERY) for node in range(1, 11)]
@@ -113,7 +111,7 @@ class HungGrid(LocalGrid):
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         numbers = []
         for message in list(messages):
-            self.round = int(message.content.metric_records["feelstream.server"]["round"])  # type: ignore[arg-type]
+            self.round = round_of(message)
             (number,) = super().push_messages([message])
             if message.metadata.dst_node_id == 10 and self.round in self.hangs:
                 self.late.add(number)
@@ -141,31 +139,15 @@ def test_a_node_that_hangs_is_waited_for_once(max_report_age: int, clock: Clock,
     assert all(hung[-2:])  # it is back
 
 
-class SlowStarter(LocalGrid):
+def test_a_node_that_starts_late_and_answers_slowly_joins(clock: Clock, tmp_path: Path) -> None:
     """Training takes 3 s. Node 10 starts for 100 s, and then takes 5 s for an answer."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self.clock, self.ready = clock, dict[str, float]()
+    def takes(message: Message) -> float:
+        first = message.metadata.dst_node_id == 10
+        takes_s = 3.0 if message.metadata.message_type == "train" else 5.0 * first
+        return takes_s + max(100.0 - clock.now, 0.0) * first
 
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        numbers = []
-        for message in list(messages):
-            (number,) = super().push_messages([message])
-            slow = 5.0 if message.metadata.dst_node_id == 10 else 0.0
-            takes = 3.0 if message.metadata.message_type == "train" else slow
-            self.ready[number] = max(self.clock.now, 100.0 if slow else 0.0) + takes
-            numbers.append(number)
-        return numbers
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return super().pull_messages([number for number in message_ids if self.ready[number] <= self.clock.now])
-
-
-def test_a_node_that_starts_late_and_answers_slowly_joins(clock: Clock, tmp_path: Path) -> None:
-    grid = SlowStarter(clock)
-    for device in range(4):
-        grid.add(10 + device, {"partition-id": device}, client(growing, after={"t_cmp_s": 0.5}))
+    grid = SlowGrid(clock, takes, [client(growing, after={"t_cmp_s": 0.5})] * 4, first=10)
     scenario = fs.preset("tiny", [*FAST, "policy.size=4", "radio.fading=none", "system.reliability=ignored"])
     devices = played(scenario, grid, 40, tmp_path / "run", query_timeout_s=30.0, max_report_age=2)
     late = devices.filter(pl.col("device") == 0)["transmitted"].to_list()

@@ -10,56 +10,43 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Context, Message, MetricRecord, RecordDict
+from deployed_clients import at_node, told
+from flwr.app import Message, MetricRecord, RecordDict
 
 from feelstream.errors import FeelstreamError
 from feelstream.flower import Device, meters
 from feelstream.flower.device import DeviceError, NoisyCounts
-from feelstream.flower.local_grid import LocalGrid
-from feelstream.flower.wire import QUERY, SERVER
+from feelstream.flower.wire import SERVER
 
 HELD = [4, 0, 6]
 
 
-def context(**config: Any) -> Context:
-    return Context(1, 7, {"partition-id": 2, **config}, RecordDict(), {})
-
-
-def message(round: int = 1, deletes: bool = False) -> Message:
-    LocalGrid()  # fills in who we are
-    told = {
-        "round": round, "used-round": 0, "classes": 3, "deletes": int(deletes),
-        "frequency-hz": [1e8, 1e9], "gain-range": [0.25, 4.0],
-    }  # fmt: skip
-    return Message(RecordDict({SERVER: MetricRecord(told)}), 7, QUERY)
-
-
 def test_defaults_come_from_the_node_and_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "cpu_frequency_hz", lambda: None)
-    device = Device(context(), message(), HELD)
+    device = Device(at_node(), told(), HELD)
     assert (device.name, device.f_hz, device.beta) == ("2", 1e9, 1.0)
-    named = Device(context(**{"device-name": "pump", "beta": 2.0}), message(), HELD)
+    named = Device(at_node(**{"device-name": "pump", "beta": 2.0}), told(), HELD)
     assert (named.name, named.beta) == ("pump", 2.0)
 
 
 def test_a_reading_stays_within_what_the_server_expects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "cpu_frequency_hz", lambda: 3.6e9)
-    assert Device(context(), message(), HELD).f_hz == 1e9
+    assert Device(at_node(), told(), HELD).f_hz == 1e9
     monkeypatch.setattr(meters, "cpu_frequency_hz", lambda: 5e8)
-    assert Device(context(), message(), HELD).f_hz == 5e8
+    assert Device(at_node(), told(), HELD).f_hz == 5e8
 
 
 def test_the_first_message_of_a_round_fixes_the_counts() -> None:
-    node = context()
-    Device(node, message(1), HELD)
-    assert Device(node, message(1), [9, 9, 9]).stored_labels.tolist() == HELD
-    assert Device(node, message(2), [9, 9, 9]).stored_labels.tolist() == [9, 9, 9]
+    node = at_node()
+    Device(node, told(), HELD)
+    assert Device(node, told(), [9, 9, 9]).stored_labels.tolist() == HELD
+    assert Device(node, told(round=2), [9, 9, 9]).stored_labels.tolist() == [9, 9, 9]
 
 
 def test_time_and_energy_are_measured_and_kept() -> None:
     readings = iter([10.0, 12.5])
-    node = context()
-    device = Device(node, message(), HELD, meter=lambda: next(readings))
+    node = at_node()
+    device = Device(node, told(), HELD, meter=lambda: next(readings))
     with device.training():
         sum(range(1000))
     report = device.report(t_tr_s=0.5, e_tr_j=0.25)
@@ -89,7 +76,7 @@ def test_a_meter_that_fails_costs_no_update(readings: list[Any], reason: str) ->
             raise value
         return value
 
-    device = Device(context(), message(), HELD, meter=meter)
+    device = Device(at_node(), told(), HELD, meter=meter)
     assert device.meter == "meter"
     with device.training():
         pass
@@ -102,14 +89,14 @@ def test_a_meter_that_fails_costs_no_update(readings: list[Any], reason: str) ->
 
 
 def test_without_a_meter_the_energy_is_left_to_the_model() -> None:
-    device = Device(context(), message(), HELD, meter=None)
+    device = Device(at_node(), told(), HELD, meter=None)
     with device.training():
         pass
     assert device.report().e_cmp_j is None
 
 
 def test_under_any_other_strategy_it_is_harmless() -> None:
-    node = context()
+    node = at_node()
     device = Device(node, Message(RecordDict(), 7, "train"), HELD, meter=lambda: 1 / 0)
     with device.training():
         pass
@@ -120,15 +107,15 @@ def test_under_any_other_strategy_it_is_harmless() -> None:
 
 def test_what_the_app_must_give_is_said() -> None:
     with pytest.raises(DeviceError, match="must give `fresh`"):
-        Device(context(), message(deletes=True), HELD)
-    nameless = context()
+        Device(at_node(), told(deletes=True), HELD)
+    nameless = at_node()
     nameless.node_config.clear()
     with pytest.raises(DeviceError, match="has no name"):
-        Device(nameless, message(), HELD)
+        Device(nameless, told(), HELD)
     with pytest.raises(DeviceError, match="noise on label counts"):
-        Device(context(), message(deletes=True), HELD, fresh=HELD, epsilon=1.0)
+        Device(at_node(), told(deletes=True), HELD, fresh=HELD, epsilon=1.0)
     with pytest.raises(DeviceError, match="greater than 0"):
-        Device(context(), message(), HELD, epsilon=0.0)
+        Device(at_node(), told(), HELD, epsilon=0.0)
 
 
 def test_rapl_counts_on_when_its_counter_starts_over(tmp_path: Path) -> None:
@@ -167,30 +154,30 @@ def test_each_release_has_laplace_noise_of_the_stated_scale() -> None:
 
 
 def test_noise_is_drawn_once_for_each_round() -> None:
-    node = context()
-    first = Device(node, message(1), HELD, epsilon=0.1).stored_labels
-    again = Device(node, message(1), HELD, epsilon=0.1).stored_labels
+    node = at_node()
+    first = Device(node, told(), HELD, epsilon=0.1).stored_labels
+    again = Device(node, told(), HELD, epsilon=0.1).stored_labels
     assert first.tolist() == again.tolist()
 
 
 def test_stated_power_times_seconds_is_the_energy(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 12.5])
     monkeypatch.setattr(meters, "perf_counter", lambda: next(clock))
-    device = Device(context(**{"power-w": 8.0}), message(), HELD)
+    device = Device(at_node(**{"power-w": 8.0}), told(), HELD)
     with device.training():
         pass
     assert device.report().e_cmp_j == 8.0 * 2.5
     with pytest.raises(FeelstreamError, match="power-w must be"):
-        Device(context(**{"power-w": -1}), message(), HELD)
+        Device(at_node(**{"power-w": -1}), told(), HELD)
 
 
 def test_labels_may_be_given_in_place_of_counts() -> None:
-    assert Device(context(), message(), labels=[2, 0, 2]).stored_labels.tolist() == [1, 0, 2]
+    assert Device(at_node(), told(), labels=[2, 0, 2]).stored_labels.tolist() == [1, 0, 2]
     wrongs: list[dict[str, Any]] = [{}, {"held": HELD, "labels": [0]}]
     wrongs += [{"labels": labels} for labels in ([3], [-1], [[1]])]
     for wrong in wrongs:
         with pytest.raises(DeviceError, match="labels"):
-            Device(context(), message(), **wrong)
+            Device(at_node(), told(), **wrong)
 
 
 def test_the_chosen_frequency_is_applied_while_training(tmp_path: Path) -> None:
@@ -198,16 +185,16 @@ def test_the_chosen_frequency_is_applied_while_training(tmp_path: Path) -> None:
     for file in limits:
         file.parent.mkdir(parents=True)
         file.write_text("3600000\n")
-    asked = message()
+    asked = told()
     asked.content.metric_records[SERVER]["chosen-f-hz"] = 5e8
-    device = Device(context(), asked, HELD, set_f_hz=lambda f_hz: meters.at_frequency(f_hz, tmp_path))
+    device = Device(at_node(), asked, HELD, set_f_hz=lambda f_hz: meters.at_frequency(f_hz, tmp_path))
     assert device.chosen_f_hz == 5e8
     with device.training():
         assert [file.read_text() for file in limits] == ["500000\n"] * 2
     assert [file.read_text() for file in limits] == ["3600000\n"] * 2
     with meters.at_frequency(5e8, tmp_path / "none") as applied:
         assert not applied
-    assert Device(context(), message(), HELD).chosen_f_hz is None
+    assert Device(at_node(), told(), HELD).chosen_f_hz is None
 
 
 def test_a_graphics_card_counts_in_millijoules(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +251,7 @@ def test_busy_cores_cost_their_watts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_meter_that_nobody_knows_is_refused() -> None:
-    node = context()
+    node = at_node()
     node.node_config["meter"] = "rapl+dynamo"
     with pytest.raises(FeelstreamError, match=r"rapl, nvml, battery, or several joined by \+, not 'rapl\+dynamo'"):
-        Device(node, message(), HELD)
+        Device(node, told(), HELD)

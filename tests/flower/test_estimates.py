@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import FAST, client, grid_of, growing, played
+from deployed_clients import FAST, client, grid_of, growing, played, round_of
 from flwr.app import Context, Message
 
 import feelstream as fs
@@ -93,8 +93,7 @@ def test_what_is_cheap_by_the_model_and_dear_by_its_meter_is_left_alone(
 
 def test_a_device_that_was_too_slow_is_tried_again_and_nobody_waits_for_ever(tmp_path: Path) -> None:
     def slow_at_first(context: Context, message: Message) -> Message | None:
-        t = message.content.metric_records["feelstream.server"]["round"]
-        assert isinstance(t, int)
+        t = round_of(message)
         return client(growing, after={"t_cmp_s": 60.0 if t < 5 else 0.5})(context, message)
 
     grid = grid_of(slow_at_first, client(growing, after={"t_cmp_s": 0.5}))
@@ -117,7 +116,7 @@ def test_a_glitch_is_charged_ten_times_what_is_usual_however_far_the_model_is_of
 
     def device(glitch: bool) -> object:
         def answer(context: Context, message: Message) -> Message | None:
-            t = message.content.metric_records["feelstream.server"]["round"]
+            t = round_of(message)
             return client(growing, after={"t_cmp_s": 0.5, "e_cmp_j": 70e3 if glitch and t == 4 else 70.0})(
                 context, message
             )

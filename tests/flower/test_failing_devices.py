@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, played, silent_in_training
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, played, round_of, silent_in_training
 from flwr.app import Context, Message
 
 import feelstream as fs
@@ -50,8 +50,7 @@ def test_without_what_is_learned_they_would(tmp_path: Path) -> None:
 
 def test_a_device_that_is_repaired_is_found_by_a_probe(tmp_path: Path) -> None:
     def repaired(context: Context, message: Message) -> Message | None:
-        round = message.content.metric_records["feelstream.server"]["round"]
-        assert isinstance(round, int)
+        round = round_of(message)
         return (BAD if round <= 10 else client(growing))(context, message)
 
     grid = grid_of(repaired, *[client(growing)] * 3)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 from builders import devices_of
-from deployed_clients import FAST, client, grid_of, growing, model
-from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
+from deployed_clients import FAST, at_node, client, grid_of, growing, model, round_of, told
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
@@ -19,7 +19,7 @@ from feelstream.experiment.replaying import ask_again
 from feelstream.flower import Device, LocalGrid, ScheduledFedAvg, fitted
 from feelstream.flower.device import DeviceError
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
-from feelstream.flower.wire import FITTED, QUERY, REPORT, SERVER, packed, unpacked
+from feelstream.flower.wire import FITTED, REPORT, packed, unpacked
 
 DEVICES, CELLS, SEED = 6, 12, 3
 SKETCH = [
@@ -79,7 +79,7 @@ def counting(features: bool, **options: Any) -> Any:
             return client(growing)(context, message)
         images: Any = load_dataset("synthetic", samples=600).train_images
         drawn = np.random.default_rng(context.node_id).permutation(600)
-        rows = images[drawn[: 2 * message.content.metric_records[SERVER]["round"]]].reshape(-1, images[0].size)  # type: ignore[operator]
+        rows = images[drawn[: 2 * round_of(message)]].reshape(-1, images[0].size)
         cells = in_cells(rows / 255.0, settled) if settled else np.eye(3)[np.zeros(len(rows), int)]
         device = Device(context, message, features=cells, f_hz=1.2e9, beta=1.0, meter=None, **options)
         return device.answer(message.content.array_records.get("arrays"), gain=1.0)
@@ -107,9 +107,9 @@ def test_an_app_counts_by_what_comes_with_questions(epsilon: float | None, tmp_p
 def test_who_counts_another_thing_is_told_so(wants_cells: bool, caplog: pytest.LogCaptureFixture) -> None:
     """By the helper on the client; and by the server, where a client has one of its own."""
     of = scenario(*FAST[:1]) if wants_cells else fs.preset("tiny", [*FAST, f"system.devices={DEVICES}"])
-    told = "the server counts features" if wants_cells else "the server counts labels"
+    why = "the server counts features" if wants_cells else "the server counts labels"
     strategy = ScheduledFedAvg(of, classes=3, wait_s=0.0)
-    with pytest.raises(DeviceError, match=told):
+    with pytest.raises(DeviceError, match=why):
         strategy.start(grid_of(counting(not wants_cells)), model(), num_rounds=1)
 
     record = {"name": "0", "stored-labels": [1] * (3 if wants_cells else CELLS), "f-hz": 1.2e9, "beta": 1.0}
@@ -130,20 +130,9 @@ def test_who_counts_another_thing_is_told_so(wants_cells: bool, caplog: pytest.L
     ],
 )
 def test_rows_that_are_no_cells_are_refused(rows: Any, why: str) -> None:
-    LocalGrid()  # fills in who we are
-    told = {
-        "round": 1,
-        "used-round": 0,
-        "classes": 3,
-        "deletes": 0,
-        "frequency-hz": [1e8, 1e9],
-        "gain-range": [1.0, 1.0],
-    }
-    message = Message(RecordDict({SERVER: MetricRecord({**told, "features": 1})}), 7, QUERY)
-    context = Context(1, 7, {"partition-id": 0}, RecordDict(), {})
     with pytest.raises(DeviceError, match=why):
-        Device(context, message, features=rows)
-    assert Device(context, message, features=[]).stored_labels.tolist() == [0, 0, 0]
+        Device(at_node(), told(features=1), features=rows)
+    assert Device(at_node(), told(features=1), features=[]).stored_labels.tolist() == [0, 0, 0]
 
 
 def test_what_is_settled_survives_the_wire() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deployed_clients import CLASSES, FAST, START, client, grid_of, growing, model, rows, silent_in_training
+from deployed_clients import CLASSES, FAST, START, client, grid_of, growing, model, round_of, rows, silent_in_training
 from flwr.app import Array, ArrayRecord, Context, Error, Message
 
 import feelstream as fs
@@ -85,7 +85,7 @@ def test_reports_that_are_all_of_no_use_end_the_run_in_its_first_round() -> None
     grid = grid_of(client(growing), client(growing))  # three counts each
     with pytest.raises(DeploymentError, match="stored-labels must be a list of 10 counts, not a list of 3"):
         strategy(classes=10).start(grid, model(), num_rounds=100)
-    assert all(message.content.metric_records["feelstream.server"]["round"] == 1 for message in grid.sent)
+    assert all(round_of(message) == 1 for message in grid.sent)
 
 
 def test_an_error_lists_who_failed_and_why() -> None:
@@ -126,8 +126,7 @@ def test_what_was_put_right_lets_the_same_run_go_on(tmp_path: Path) -> None:
 
 def test_a_round_of_training_starts_the_count_again() -> None:
     def every_third(context: Context, message: Message) -> Message | None:
-        round = message.content.metric_records["feelstream.server"]["round"]
-        assert isinstance(round, int)
+        round = round_of(message)
         quiet = message.metadata.message_type == "train" and round % 3
         return None if quiet else client(growing)(context, message)
 

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deployed_clients import FAST, client, growing, played, rows
-from flwr.app import Context, Message, MetricRecord, RecordDict
+from deployed_clients import FAST, at_node, client, growing, played, rows, told
 
 import feelstream as fs
 from feelstream.flower import Device, LocalGrid
 from feelstream.flower.device import DeviceError
-from feelstream.flower.wire import QUERY, SERVER
 
 NAMES = ["north", "south", "east", "west"]
 
@@ -66,17 +64,7 @@ def test_who_comes_first_is_scheduled_and_a_restart_remembers(tmp_path: Path) ->
 
 
 def test_an_app_may_state_it_and_nonsense_is_refused() -> None:
-    LocalGrid()  # fills in who we are
-    told = {
-        "round": 1,
-        "used-round": 0,
-        "classes": 1,
-        "deletes": 0,
-        "frequency-hz": [1e8, 1e9],
-        "gain-range": [1.0, 1.0],
-    }
-    message = Message(RecordDict({SERVER: MetricRecord(told)}), 7, QUERY)
-    context = Context(1, 7, {"partition-id": 0, "priority": "high"}, RecordDict(), {})
-    assert Device(context, message, [1], priority=2).report().priority == 2
+    context = at_node(priority="high")
+    assert Device(context, told(), [1, 0, 0], priority=2).report().priority == 2
     with pytest.raises(DeviceError, match="priority must be a number, not 'high'"):
-        Device(context, message, [1])
+        Device(context, told(), [1, 0, 0])

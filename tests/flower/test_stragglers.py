@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, Clock, client, grid_of, growing, model, played
+from deployed_clients import CLASSES, FAST, Clock, SlowGrid, client, grid_of, growing, model, played
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode
 from flwr.serverapp.strategy import FedAdam, FedMedian
@@ -19,35 +18,15 @@ from flwr.serverapp.strategy import FedAdam, FedMedian
 import feelstream as fs
 from feelstream.flower import Scheduled, ScheduledFedAvg
 from feelstream.flower.exchange import Calls, Waited
-from feelstream.flower.local_grid import LocalGrid
 
 
-class SlowGrid(LocalGrid):
-    """Nodes whose replies to calls for training take a while."""
+def federation(clock: Clock, seconds: dict[int, float]) -> SlowGrid:
+    """Four nodes; seconds: how long the training of each takes."""
 
-    def __init__(self, clock: Clock, seconds: dict[int, float]) -> None:
-        super().__init__()
-        self.clock, self.seconds = clock, seconds
-        self.ready: dict[str, float] = {}
+    def takes(message: Message) -> float:
+        return seconds.get(message.metadata.dst_node_id, 0.0) if message.metadata.message_type == "train" else 0.0
 
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        numbers = []
-        for message in list(messages):
-            (number,) = super().push_messages([message])
-            trains = message.metadata.message_type == "train"
-            self.ready[number] = self.clock.now + trains * self.seconds.get(message.metadata.dst_node_id, 0.0)
-            numbers.append(number)
-        return numbers
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return super().pull_messages([number for number in message_ids if self.ready[number] <= self.clock.now])
-
-
-def federation(clock: Clock, seconds: dict[int, float], devices: int = 4) -> SlowGrid:
-    grid = SlowGrid(clock, seconds)
-    for device in range(devices):
-        grid.add(device, {"partition-id": device}, client(growing, after={"t_cmp_s": 0.5}))
-    return grid
+    return SlowGrid(clock, takes, [client(growing, after={"t_cmp_s": 0.5})] * 4, first=0)
 
 
 def scenario(size: int) -> fs.Scenario:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
+from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 
 import feelstream as fs
 from feelstream.flower import Device, ScheduledFedAvg
 from feelstream.flower.local_grid import Answer, LocalGrid
+from feelstream.flower.wire import QUERY, SERVER
 
 K, CLASSES = 4, 3
 BUDGET_J = 5e-4  # so little that the queue of a device that trained stays above 0 for many rounds
@@ -31,14 +32,32 @@ def model() -> ArrayRecord:
     return ArrayRecord({name: Array(values) for name, values in START.items()})
 
 
+def told(deletes: bool = False, **more: float) -> Message:
+    """A question to a device of three classes in round 1, unless more is said."""
+    LocalGrid()  # fills in who we are
+    values = {"round": 1, "used-round": 0, "classes": CLASSES, "deletes": int(deletes), **more}
+    limits = {"frequency-hz": [1e8, 1e9], "gain-range": [0.25, 4.0]}
+    return Message(RecordDict({SERVER: MetricRecord({**values, **limits})}), 7, QUERY)
+
+
+def at_node(**config: Any) -> Context:
+    """What the client of device 2 is given beside a message."""
+    return Context(1, 7, {"partition-id": 2, **config}, RecordDict(), {})
+
+
+def round_of(message: Message) -> int:
+    """In which round a device is asked or called."""
+    round = message.content.metric_records[SERVER]["round"]
+    assert isinstance(round, int)
+    return round
+
+
 def client(held: Callable[[int], list[int]], step: float = 1.0, **options: Any) -> Answer:
     """A device that holds what `held` says of each round and moves the model by `step`."""
 
     def answer(context: Context, message: Message) -> Message | None:
         settings = {"f_hz": 1.2e9, "beta": 1.0, "meter": None} | options.get("device", {})
-        round = message.content.metric_records["feelstream.server"]["round"]
-        assert isinstance(round, int)
-        device = Device(context, message, held(round), **settings)
+        device = Device(context, message, held(round_of(message)), **settings)
         arrays = message.content.array_records.get("arrays")
         if arrays is None:
             return device.answer()
@@ -98,3 +117,26 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+class SlowGrid(LocalGrid):
+    """Nodes whose replies take a while: `seconds` of each message."""
+
+    def __init__(
+        self, clock: Clock, seconds: Callable[[Message], float], answers: Iterable[Answer], first: int
+    ) -> None:
+        super().__init__()
+        self.clock, self.seconds, self.ready = clock, seconds, dict[str, float]()
+        for device, answer in enumerate(answers):
+            self.add(first + device, {"partition-id": device}, answer)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        numbers = []
+        for message in list(messages):
+            (number,) = super().push_messages([message])
+            self.ready[number] = self.clock.now + self.seconds(message)
+            numbers.append(number)
+        return numbers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        return super().pull_messages([number for number in message_ids if self.ready[number] <= self.clock.now])
