@@ -69,13 +69,13 @@ class Inner:
         self._asked = 0  # the last round for which it was asked for messages
         self._few = False  # whether nodes were too few to evaluate on when it was asked last
         self._record: ArrayRecord | None = None  # the model as it was last read or written, in both forms
-        self._model: Model = {}
+        self.known: Model = {}
 
     def model(self, arrays: ArrayRecord) -> Model:
         """The arrays in a record, which are read once."""
         if arrays is not self._record:
-            self._record, self._model = arrays, read_model(arrays)
-        return self._model
+            self._record, self.known = arrays, read_model(arrays)
+        return self.known
 
     @property
     def accepts_late(self) -> bool:
@@ -109,7 +109,7 @@ class Inner:
         """The model that it makes of these updates, None where it stays as it was, and its metrics."""
         if self._asked != t:  # nobody was scheduled, so it has not heard of this round
             return None, None
-        updates, model = list(replies), self._model
+        updates, model = list(replies), self.known
         if self._converts(model):
             for update in updates:
                 key = next(key for key, found in update.content.array_records.items() if found.keys() == model.keys())
@@ -125,7 +125,7 @@ class Inner:
             return None, metrics
         if any((found[name].dtype, tuple(found[name].shape)) != (str(v.dtype), v.shape) for name, v in values.items()):
             found = write_model(values)
-        self._record, self._model = found, values
+        self._record, self.known = found, values
         return found, metrics
 
     def _converts(self, model: Model) -> bool:

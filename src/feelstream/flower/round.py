@@ -24,10 +24,11 @@ from feelstream.errors import FeelstreamError
 from feelstream.flower.directory import Directory, Notices, by_reason, shortened
 from feelstream.flower.exchange import KEPT, Calls
 from feelstream.flower.fleet import DeploymentError, Fleet
+from feelstream.flower.inner import Inner
 from feelstream.flower.kept import Kept
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
-from feelstream.flower.updates import Model, Update, checked_metrics, is_finite, read_update, together
+from feelstream.flower.updates import Update, checked_metrics, is_finite, read_update, together
 from feelstream.flower.wire import (
     REPORT,
     SERVER,
@@ -51,17 +52,8 @@ class Deployment(Kept):
 
     kept = ("fleet", "patience", "calls")
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        options: Options,
-        weight_key: str = "num-examples",
-        one_of_each: bool = True,
-        check_updates: bool = True,
-    ) -> None:
-        """weight_key: the metric that weighs an update; one_of_each: the strategy takes one set of arrays a reply."""
-        self.scenario, self.options, self.weight_key = scenario, options, weight_key
-        self.one_of_each, self.check_updates = one_of_each, check_updates
+    def __init__(self, scenario: Scenario, options: Options, inner: Inner) -> None:
+        self.scenario, self.options, self.inner = scenario, options, inner
         who, waiting, k = options.devices, options.waiting, scenario.system.devices
         self.deadline_s = waiting.deadline_s or scenario.system.round_s
         self.directory = Directory(who.names, k, bool(who.bind_names))
@@ -76,7 +68,6 @@ class Deployment(Kept):
         self._playing: Generator[list[int], Iterable[Message], list[Message]] | None = None
         self._nodes: list[int] = []  # that train in the round under way
         self._called: list[Message] = []  # its calls for training
-        self._model: Model = {}  # what replies must look like
 
     # What the hooks call
 
@@ -93,12 +84,12 @@ class Deployment(Kept):
             self._playing = playing
         return self._nodes
 
-    def messages(self, nodes: Sequence[int], contents: Sequence[RecordDict], model: Model) -> list[Message]:
+    def messages(self, nodes: Sequence[int], contents: Sequence[RecordDict]) -> list[Message]:
         """To each chosen node what the strategy says, and what the device needs to know of the scheduler.
 
-        contents: as many as nodes, or none where the strategy calls nobody; model: what replies must look like.
+        contents: as many as nodes, or none where the strategy calls nobody.
         """
-        self._model, scheduler, sent = model, self.scheduler, []
+        scheduler, sent = self.scheduler, []
         ttl = self.deadline_s * (1 if self.options.waiting.late == "waste" else 1 + KEPT)
         for node, content in zip(nodes, contents, strict=False):
             device = self.directory.device_of[node]
@@ -172,14 +163,14 @@ class Deployment(Kept):
                     raise ReportError(f"it calls itself '{name[:40]}'")
                 report = self.scheduler.check(device, self.fleet.read(content, device))
                 held = report.stored_labels
-                updates[device] = self._update(reply, device, held) if self.check_updates else Update(reply, {})
+                updates[device] = self._update(reply, device, held) if self.inner.check_updates else Update(reply, {})
                 reports[device] = report
             except ReportError as problem:
                 failures[device] = self._drop(t, device, str(problem))
         late = f"no reply within the deadline of {self.deadline_s:g} s"
         silent = [k for k in dict.fromkeys(called.values()) if k not in {*updates, *failures, *self.calls.cut}]
-        if self.check_updates:
-            usable, refused = together(updates, self.weight_key)
+        if self.inner.check_updates:
+            usable, refused = together(updates, self.inner.weight_key)
             for device, reason in refused.items():
                 failures[device] = self._drop(t, device, reason)
                 del reports[device]
@@ -205,7 +196,7 @@ class Deployment(Kept):
                 reason = f"it says that it stores {stored} samples; {usual} count, {USUAL_SHARE} times what is usual"
                 self.notices.add(self.scheduler.round, "less weight than claimed, by max_examples", device, reason)
             stored = min(stored, usual)
-        return read_update(reply, self._model, self.weight_key, stored, most, self.one_of_each)
+        return read_update(reply, self.inner.known, self.inner.weight_key, stored, most, self.inner.one_of_each)
 
     def _late_updates(self, t: int, on_time: Sequence[Message]) -> list[Message]:
         """Of replies to calls of earlier rounds those that can be averaged, each with 1/(1 + its age) of its weight.
@@ -214,13 +205,14 @@ class Deployment(Kept):
         look as the replies that were in time do.
         """
         shape, kept = _shape(on_time[0].content) if on_time else None, list[Message]()
+        weight_key = self.inner.weight_key
         for device, age, reply in self.calls.late:
             try:
                 update = self._update(reply, device, self.scheduler.stored_labels[device])
-                weight = update.metrics[self.weight_key]
+                weight = update.metrics[weight_key]
                 if not isinstance(weight, int | float) or not weight > 0:
                     raise ReportError("it weighs nothing")
-                metrics = MetricRecord(dict(sorted(update.metrics.items())) | {self.weight_key: weight / (1 + age)})
+                metrics = MetricRecord(dict(sorted(update.metrics.items())) | {weight_key: weight / (1 + age)})
                 arrays, found = update.keys
                 content = RecordDict({found: metrics, arrays: update.arrays})  # type: ignore[dict-item]
                 shape = shape or _shape(content)
@@ -237,7 +229,7 @@ class Deployment(Kept):
     def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
         """The replies to evaluation that can be averaged, metrics made alike."""
         found: dict[int, Update] = {}
-        most, device_of = self.options.trust.max_examples, self.directory.device_of
+        most, device_of, weight_key = self.options.trust.max_examples, self.directory.device_of, self.inner.weight_key
         for reply in replies:
             node = reply.metadata.src_node_id
             try:
@@ -245,16 +237,16 @@ class Deployment(Kept):
                 if len(records) != 1:
                     raise ReportError(f"it carries {len(records)} sets of metrics, not one")
                 record = next(iter(records.values()))
-                if self.weight_key not in record:
-                    raise ReportError(f"metric '{self.weight_key}' is missing")
+                if weight_key not in record:
+                    raise ReportError(f"metric '{weight_key}' is missing")
                 # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
-                values = checked_metrics(record, self.weight_key, 2**53, None if most == "auto" else most)
+                values = checked_metrics(record, weight_key, 2**53, None if most == "auto" else most)
                 if not all(map(is_finite, values.values())):
                     raise ReportError("a metric is not finite")
                 found[node] = Update(reply, values)
             except ReportError as problem:
                 self._drop(t, device_of.get(node), str(problem))
-        kept, refused = together(found, self.weight_key)
+        kept, refused = together(found, weight_key)
         for node, reason in refused.items():
             self._drop(t, device_of.get(node), reason)
         self.notices.tell(t)

@@ -46,7 +46,7 @@ class Scheduler(Kept):
 
     kept = (
         "round", "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta",
-        "stated_priority", "first_labels", "estimates",
+        "stated_priority", "static", "estimates",
     )  # fmt: skip
 
     def __init__(
@@ -83,7 +83,7 @@ class Scheduler(Kept):
         self.report_round = np.zeros(devices, np.int64)  # 0: has never reported
         self.stored_labels = np.zeros((devices, classes), np.int32)
         self.fresh_labels = np.zeros((devices, classes), np.int32)
-        self.first_labels = np.zeros((devices, classes), np.int32)  # what each stored when it first reported
+        self.static = True  # whether no device has ever received more than it had when it first reported
         # Until a device has reported it is never scheduled; these only have to be possible values.
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
@@ -157,8 +157,8 @@ class Scheduler(Kept):
 
     def _store(self, device: int, report: DeviceReport, asked: int | None = None) -> None:
         assert report.fresh_labels is not None
-        if not self.report_round[device]:
-            self.first_labels[device] = report.stored_labels
+        if self.report_round[device] and (report.stored_labels != self.stored_labels[device]).any():
+            self.static = False
         self.report_round[device] = self.round if asked is None else asked
         self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
@@ -172,10 +172,10 @@ class Scheduler(Kept):
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
         able = eligible(self.system, self.stored) & connected & ~self.unknown & ~self.excluded
-        reliability, system = self.server.reliability, self.system
-        if self.passes and self.used_labels.any() and (self.stored_labels == self.first_labels).all():
+        system = self.system
+        if self.passes and self.static and self.used_labels.any():
             in_time = able & (system.cycles / self.f_hz < system.round_s)  # the others never get a turn
-            ready = in_time if reliability is None else reliability.ready(in_time, self.round)
+            ready = self.server.ready(in_time, self.round)
             if ready.any() and not self.fresh_labels[ready].any():
                 log.debug(
                     "round %d: all data was used and no device has received more: a new pass over it begins", self.round
@@ -184,9 +184,9 @@ class Scheduler(Kept):
                 self.fresh_labels = self.stored_labels.copy()
         if not (self.stated_priority == 1.0).all():
             system = replace(system, priority=system.priority * self.stated_priority)
-        ready = able if reliability is None else reliability.ready(able, self.round)
+        ready, n = self.server.ready(able, self.round), self.policy.smallest_plan
         observation = Observation(
-            system=self.estimates.planned(self.round, system, self.f_hz, ready, self.policy.smallest_plan),
+            system=self.estimates.planned(self.round, system, self.f_hz, ready, n),
             round=self.round,
             f_hz=self.f_hz.copy(),
             beta=self.beta.copy(),

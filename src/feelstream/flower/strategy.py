@@ -95,8 +95,7 @@ class Scheduled(Strategy):
 
     def _begin(self, scenario: Scenario) -> None:
         """Forget everything: no queues and no reports."""
-        inner = self.inner
-        self.deployment = Deployment(scenario, self.options, inner.weight_key, inner.one_of_each, inner.check_updates)
+        self.deployment = Deployment(scenario, self.options, self.inner)
         self._aggregated: tuple[int, ArrayRecord | None, MetricRecord | None] = (0, None, None)
 
     def summary(self) -> None:
@@ -154,7 +153,7 @@ class Scheduled(Strategy):
             )
         nodes = self.deployment.begin(server_round, grid)
         contents = self.inner.contents(server_round, arrays, config, grid, nodes)
-        return self.deployment.messages(nodes, contents, self.inner.model(arrays))
+        return self.deployment.messages(nodes, contents)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]

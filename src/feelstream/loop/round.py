@@ -43,11 +43,15 @@ class ServerState:
         reliability = Reliability.first(system.devices) if learn_reliability else None
         return ServerState(read_only(np.zeros(system.devices)), begun, reliability)
 
+    def ready(self, able: Flags, round: int) -> Flags:
+        """(K,) of those who may be scheduled, the ones that do not rest."""
+        return able if self.reliability is None else self.reliability.ready(able, round)
+
     def aware(self, observation: Observation) -> Observation:
         """What is observed, as a server sees it that knows who delivers: p_k, and nobody who rests."""
         if self.reliability is None:
             return observation
-        ready = self.reliability.ready(observation.available, observation.round)
+        ready = self.ready(observation.available, observation.round)
         return replace(observation, available=ready, reliability=self.reliability.expected)
 
     def snapshot(self) -> Nested:
