@@ -36,20 +36,41 @@ POLICIES = {
 }
 
 
+BRIGHT = """
+import numpy as np
+from feelstream.data.features import Features
+
+
+class Brightness(Features):
+    def size(self, classes):
+        return 2
+
+    def vectors(self, state, samples):
+        bright = samples.inputs.mean(axis=1) > 0
+        return np.stack([~bright, bright], axis=1).astype(float)
+"""
+
+
+PLAIN = [
+    "learning.engine=none", f"system.devices={DEVICES}", "system.energy_budget_j=1e3", "system.rounds=8",
+    "data.samples=600", "policy.size=2",
+]  # fmt: skip
+
+
 def scenario(*changes: str) -> fs.Scenario:
-    tables = [
-        "learning.engine=none",
-        f"system.devices={DEVICES}",
-        "system.energy_budget_j=1e3",
-        "system.rounds=8",
-        "data.samples=600",
-    ]
-    return fs.preset("tiny", [*tables, *SKETCH, "policy.size=2", *changes])
+    return fs.preset("tiny", [*PLAIN, *SKETCH, *changes])
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, "of one's own"])
 def test_a_federation_that_counts_in_cells_decides_as_the_simulator_does(policy: str, tmp_path: Path) -> None:
-    of, dataset = scenario(*FREE, *POLICIES[policy]), load_dataset("synthetic", samples=600)
+    (tmp_path / "bright.py").write_text(BRIGHT)
+    own = [f"data.features.kind={tmp_path}/bright.py:Brightness"]
+    if policy in POLICIES:
+        of, cells = scenario(*FREE, *POLICIES[policy]), CELLS
+    else:
+        changes = [each for each in SKETCH if "features" not in each]
+        of, cells = fs.preset("tiny", [*PLAIN, *changes, *FREE, *own, "policy.V=inf"]), 2
+    dataset = load_dataset("synthetic", samples=600)
     simulated = devices_of(fs.simulate(of, SEED, out=tmp_path / "simulated"))
     grid = LocalGrid()
     for device in range(DEVICES):
@@ -61,7 +82,7 @@ def test_a_federation_that_counts_in_cells_decides_as_the_simulator_does(policy:
         assert deployed[column].to_list() == simulated[column].to_list(), column
     np.testing.assert_allclose(deployed["importance"], simulated["importance"], rtol=1e-12)
     counted = np.array(deployed["fresh_labels"].to_list())
-    assert counted.shape[1] == CELLS
+    assert counted.shape[1] == cells
     np.testing.assert_array_equal(1024 * counted, simulated["fresh_features"].to_list())
     assert deployed["transmitted"].any()
     report = fs.verify(tmp_path / "run")
