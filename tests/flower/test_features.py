@@ -156,12 +156,22 @@ def test_rows_that_are_no_cells_are_refused(rows: Any, why: str) -> None:
     assert Device(at_node(), told(features=1), features=[]).stored_labels.tolist() == [0, 0, 0]
 
 
+def test_a_node_that_has_lost_what_is_settled_says_so_until_it_is_asked() -> None:
+    node, called, asked = at_node(), told(features=1), told(features=1)
+    asked.content[FITTED] = packed({"edges": np.array([1.0, 2.0])})
+    with pytest.raises(DeviceError, match="has lost what the server has settled"):
+        fitted(node, called)
+    for message in (asked, called):
+        assert fitted(node, message)["edges"].tolist() == [1.0, 2.0]
+    assert fitted(at_node(), told()) == {}  # where labels are counted
+
+
 def test_what_is_settled_survives_the_wire() -> None:
-    settled = {"centres": np.arange(6.0).reshape(2, 3), "inner": {"n": np.array(3)}, "none": np.zeros((0, 4))}
+    settled = {"centres": np.arange(6.0).reshape(2, 3), "inner": {"n": np.array(True)}, "none": np.zeros((0, 4))}
     found = unpacked(packed(settled))
     assert found.keys() == settled.keys()
     np.testing.assert_array_equal(found["centres"], settled["centres"])
-    assert found["inner"]["n"] == 3
+    assert found["inner"]["n"] == 1
     assert found["none"].shape == (0, 4)
 
 

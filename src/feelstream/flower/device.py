@@ -245,9 +245,14 @@ def fitted(context: Context, message: Message) -> Nested:
 
     It comes with questions, and is kept in the node's state for the calls for training between them.
     """
-    if message.has_content() and FITTED in message.content.metric_records:
-        context.state[FITTED] = message.content.metric_records[FITTED]
-    return unpacked(context.state.metric_records[FITTED]) if FITTED in context.state.metric_records else {}
+    told, known = message.content.metric_records if message.has_content() else {}, context.state.metric_records
+    if FITTED in told:
+        known[FITTED] = told[FITTED]
+    if FITTED in known:
+        return unpacked(known[FITTED])
+    if "features" in told.get(SERVER, {}):
+        raise DeviceError("the node has lost what the server has settled for data.features; its next question has it")
+    return {}
 
 
 def _counts(

@@ -86,7 +86,7 @@ class Fleet(Kept):
         self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
         self.strangers = Notices(noun="node")
         self._unanswered = Unanswered()  # questions, by nodes
-        self._fitted = packed(scheduler.fitted) if scheduler.fitted else None
+        self._fitted = packed(scheduler.fitted) if scheduler.bounds.features else None
         self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
 
     @property

@@ -253,7 +253,7 @@ def question(told: MetricRecord, fitted: MetricRecord | None = None) -> RecordDi
 
 def packed(arrays: Nested) -> MetricRecord:
     """Arrays as numbers and shapes: an ArrayRecord is what Flower's modifiers would take for a model."""
-    flat = {name: np.asarray(values) for name, values in flatten(arrays).items()}
+    flat = {name: np.asarray(values) + 0 for name, values in flatten(arrays).items()}  # truth values as 0 and 1
     shapes = {f"shape of {name}": list(values.shape) for name, values in flat.items()}
     return MetricRecord({name: values.ravel().tolist() for name, values in flat.items()} | shapes)  # type: ignore[arg-type]
 
