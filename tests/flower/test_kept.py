@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from feelstream.arrays import flatten, unflatten
 from feelstream.flower.directory import Directory
-from feelstream.flower.kept import Kept
+from feelstream.flower.kept import Kept, restored, saved
 from feelstream.run.files import read_arrays, write_arrays
 
 
@@ -43,6 +46,13 @@ def test_every_kind_of_attribute_comes_back(tmp_path: Path) -> None:
         assert (again.inner.count, again.inner.on) == (given.inner.count, given.inner.on)
         assert type(again.inner.on) is bool
         np.testing.assert_array_equal(again.array, given.array)
+
+
+@pytest.mark.parametrize("counted", [{}, {"a": 2}, {7: 2}, {7: np.ones(2)}])
+def test_a_dictionary_stays_of_its_kind(counted: dict[Any, Any]) -> None:
+    found = restored(saved(defaultdict(int, counted)), defaultdict(int, {"before": 1}))
+    assert found.keys() == counted.keys()
+    assert found["new"] == 0
 
 
 def test_nodes_of_any_id_are_remembered(tmp_path: Path) -> None:

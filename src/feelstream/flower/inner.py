@@ -163,7 +163,7 @@ class Inner:
         for depth, strategy in enumerate(self._chain):
             for name, found in state[str(depth)].items():
                 if name in vars(strategy):
-                    setattr(strategy, name, restored(found))
+                    setattr(strategy, name, restored(found, getattr(strategy, name)))
 
 
 @Grid.register

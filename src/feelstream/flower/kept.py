@@ -54,7 +54,7 @@ def saved(value: Any) -> Nested:
 
 
 def restored(state: Nested, now: Any = None) -> Any:
-    """The value again; one of ours takes it up, and is the same object."""
+    """The value again. now: what stands in its place; one of ours, or a dictionary of whatever kind, takes it up."""
     ((kind, found),) = state.items()
     if kind == "kept":
         now.restore(found)
@@ -66,8 +66,14 @@ def restored(state: Nested, now: Any = None) -> Any:
     if kind == "record":
         return ArrayRecord({name: Array(array) for name, array in found.items()})
     if kind == "table":
-        return dict(zip(found["keys"].tolist(), found["values"].tolist(), strict=True))
-    if kind == "json":
-        return json.loads(found.tobytes())
-    keyed = {json.loads(key): array for key, array in found.items()}
-    return keyed if kind == "dict" else [keyed[row] for row in sorted(keyed)]
+        value: Any = dict(zip(found["keys"].tolist(), found["values"].tolist(), strict=True))
+    elif kind == "json":
+        value = json.loads(found.tobytes())
+    else:
+        keyed = {json.loads(key): array for key, array in found.items()}
+        value = keyed if kind == "dict" else [keyed[row] for row in sorted(keyed)]
+    if isinstance(value, dict) and isinstance(now, dict):  # a Counter or defaultdict stays one
+        now.clear()
+        now.update(value)
+        return now
+    return value
