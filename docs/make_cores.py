@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from feelstream.model.energy import Core
-from feelstream.scenario.population import our_cores
+from feelstream.scenario.profiles import our_cores
 
 PAGE = Path(__file__).parent / "reference" / "cores.md"
 HEAD = """# Cores

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
-from feelstream.constants import CONSTANT_COLUMNS
+from feelstream.columns import CONSTANT_COLUMNS, CONSTANTS, DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
 
 PAGE = Path(__file__).with_name("reference") / "trace.md"
 TABLES = {
     "rounds.parquet": ROUND_COLUMNS,
     "devices.parquet": DEVICE_COLUMNS,
     "evaluations.parquet": EVALUATION_COLUMNS,
-    "constants.parquet": CONSTANT_COLUMNS,
+    CONSTANTS: CONSTANT_COLUMNS,
 }
 BAR = "\\|"  # within a cell
 

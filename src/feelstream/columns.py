@@ -7,7 +7,8 @@ in words.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
@@ -47,7 +48,8 @@ class Column:
     """One column.
 
     null: where it is empty, beside what `filled` says; when: the fact under which it exists, always if not said;
-    filled: for whom, all if not said; adds_to: the sum that it is a part of; shown: see `shown`.
+    filled: for whom, all if not said; adds_to: the sum that it is a part of; shown: see `shown`; range: the least and
+    the greatest value of a constant.
     """
 
     kind: pl.DataType
@@ -58,6 +60,7 @@ class Column:
     filled: Literal["", "scheduled", "sent", "feasible"] = ""
     adds_to: Literal["", "energy_j"] = ""
     shown: Mapping[str, Any] = field(default_factory=dict)
+    range: tuple[float, float] = (-inf, inf)
 
     @property
     def may_be_null(self) -> bool:
@@ -320,6 +323,50 @@ RUN_COLUMNS: dict[str, Column] = {
         for percent in REACHED
     },
 }  # fmt: skip
+
+CONSTANTS, BUDGET = "constants.parquet", "energy_budget_j"
+GREATEST = sys.float_info.max
+ABOVE_0, AT_LEAST_0, OR_INFINITE = (1 / GREATEST, GREATEST), (0.0, GREATEST), (1 / GREATEST, inf)
+
+# A row for every device: the numbers in which devices differ and rounds do not. Those that all share are in run.json.
+CONSTANT_COLUMNS: dict[str, Column] = {
+    "device": Column(WHOLE, "", "k = 0, …, K−1"),
+    "cycles": Column(
+        REAL, "", "c_k, CPU cycles of local training; with `costs.cycles_per_sample` those of one sample", range=ABOVE_0
+    ),
+    BUDGET: Column(
+        REAL, "J", "E_k^avg, per round; where it changes in round t, `energy_budget_j_from_t` from then on",
+        range=AT_LEAST_0,
+    ),
+    "frequency_low_hz": Column(REAL, "Hz", "lowest CPU frequency", range=ABOVE_0),
+    "frequency_high_hz": Column(REAL, "Hz", "highest CPU frequency", range=ABOVE_0),
+    "beta_low": Column(REAL, "", "the least mean gain that is possible", range=ABOVE_0),
+    "beta_high": Column(REAL, "", "the greatest mean gain that is possible", range=ABOVE_0),
+    "deadline_s": Column(  # reports may leave no time at all
+        REAL, "s", "until when an update must have arrived, from the end of the slot for reports",
+        range=(-GREATEST, GREATEST),
+    ),
+    "download_s": Column(REAL, "s", "time of receiving the model", range=AT_LEAST_0),
+    "download_j": Column(REAL, "J", "energy of receiving the model", range=AT_LEAST_0),
+    "power_max_w": Column(REAL, "W", "what it can send with; infinite where nothing limits it", range=OR_INFINITE),
+    "priority": Column(REAL, "", "factor on the importance of its data", range=ABOVE_0),
+    "core": Column(WHOLE, "", "which of the cores of `resolved.law` it has", range=AT_LEAST_0),
+}  # fmt: skip
+
+
+def budget_column(first: int) -> str:
+    """The column of the budgets that hold from this round on.
+
+    >>> budget_column(1), budget_column(12)
+    ('energy_budget_j', 'energy_budget_j_from_12')
+    """
+    return BUDGET if first == 1 else f"{BUDGET}_from_{first}"
+
+
+def constant_columns(firsts: Iterable[int]) -> dict[str, Column]:
+    """The columns of constants of a run whose budgets change in these rounds."""
+    return CONSTANT_COLUMNS | {budget_column(first): CONSTANT_COLUMNS[BUDGET] for first in firsts}
+
 
 SPENT = tuple(name for name, column in DEVICE_COLUMNS.items() if column.adds_to == "energy_j")
 

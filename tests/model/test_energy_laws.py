@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from feelstream.errors import ScenarioError
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Voltage
-from feelstream.scenario.population import core, our_cores
+from feelstream.scenario.profiles import core, our_cores
 
 
 def test_the_slowest_cpu_that_can_meet_the_papers_deadline() -> None:

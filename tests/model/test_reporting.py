@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from builders import system
 
-from feelstream.constants import Slot
 from feelstream.model.energy import Core, Voltage
 from feelstream.model.reporting import LONGEST_REST, Reliability, reporting, worst_case_j
+from feelstream.resolved import Slot
 
 # B = K bit/s·Hz at an SNR of 1: each of 4 devices has 1 Hz, and K P0 g/β / (B N0) = 1 gives log2(2) = 1 bit a second.
 SYSTEM = system(

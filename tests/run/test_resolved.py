@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from second_resolver import second
 
 import feelstream as fs
-from feelstream.constants import TABLE, budget_column
+from feelstream.columns import CONSTANTS, budget_column
 from feelstream.loop.changes import as_list, in_order
 from feelstream.run.manifest import Manifest
-from feelstream.run.resolved import resolved
-from feelstream.scenario.population import core
+from feelstream.run.resolving import resolved
+from feelstream.scenario.profiles import core
 
 
 def test_one_number_for_all_or_a_column_of_a_table(tmp_path: Path) -> None:
     alike = fs.simulate(small(), 1, out=tmp_path / "alike")
     assert alike.constants is None
-    assert not (tmp_path / "alike" / TABLE).exists()
+    assert not (tmp_path / "alike" / CONSTANTS).exists()
     assert alike.manifest.resolved.alike["cycles"] == alike.scenario.cpu.cycles
     assert Manifest.read(tmp_path / "alike").resolved == alike.manifest.resolved
     classes = [{"share": 0.5, "priority": 2.0}, {"share": 0.5, "energy_budget_j": 0.5}]
@@ -35,8 +35,8 @@ def test_one_number_for_all_or_a_column_of_a_table(tmp_path: Path) -> None:
     assert run.constants.to_dict(as_series=False) == {
         "device": list(range(6)), "priority": [2.0] * 3 + [1.0] * 3, "energy_budget_j": budgets,
     }  # fmt: skip
-    assert pl.read_parquet(tmp_path / "run" / TABLE).equals(run.constants)
-    assert TABLE in run.manifest.digests
+    assert pl.read_parquet(tmp_path / "run" / CONSTANTS).equals(run.constants)
+    assert CONSTANTS in run.manifest.digests
     again = fs.read(tmp_path / "run").constants
     assert again is not None
     assert again.equals(run.constants)

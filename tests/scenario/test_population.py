@@ -11,8 +11,8 @@ import pytest
 from builders import devices_of, small, verified
 
 import feelstream as fs
+from feelstream.scenario.devices import class_sizes
 from feelstream.scenario.files import from_dict, to_toml
-from feelstream.scenario.population import class_sizes
 
 CLASSES = (
     "devices.classes=[{share=0.5, frequency_hz=[1e9, 1.2e9], energy_budget_j=0.02, cycles=2e8},"

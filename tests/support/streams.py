@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.constants import Fresh
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals
 from feelstream.data.streaming.buffers import Buffer, Keep
 from feelstream.data.streaming.partition import IID
 from feelstream.data.streaming.stream import Stream
+from feelstream.resolved import Fresh
 
 
 def context(samples: int = 30, **fields: Any) -> ArrivalContext:

@@ -17,7 +17,6 @@ from feelstream.flower.scheduler import Scheduler
 from feelstream.model.system import CostContext, CostRule, RoundCosts
 from feelstream.policies import POLICIES
 from feelstream.policies.ranking import pack
-from feelstream.scenario.population import system_of
 
 DOWNLOAD = {"costs.download_bits": 2e6, "costs.download_bit_per_s": 4e6}  # half a second
 HALVES = ({"share": 0.5, "deadline_s": 1.2, "download_bit_per_s": 2e6, "power_max_w": 0.7}, {"share": 0.5})
@@ -87,7 +86,7 @@ def test_a_round_costs_what_a_rule_says(admission: str) -> None:
     scenario = small("system.rounds=12", f"radio.admission={admission}", "policy.size=3").with_(**RULE)
     run = fs.simulate(scenario, 5)
     verified(run)
-    of, table = system_of(scenario, 10), devices_of(run)
+    of, table = scenario.known_system(10), devices_of(run)
     fresh = np.maximum(table["fresh"].to_numpy(), 1)
     np.testing.assert_allclose(table["cost_cycles"], 2e7 * fresh)
     np.testing.assert_allclose(table["cost_bits"], of.update_bits * np.minimum(0.1 * np.sqrt(fresh), 1.0))

@@ -36,7 +36,7 @@ from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Decision, Obs
 from feelstream.randomness import Purpose, generator
 from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
-from feelstream.scenario.population import class_sizes
+from feelstream.scenario.devices import class_sizes
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Nested, Reals, read_only
-from feelstream.constants import Slot
 from feelstream.data.datasets import Dataset
 from feelstream.data.features import Vectors
 from feelstream.errors import EngineError
@@ -31,6 +30,7 @@ from feelstream.model.system import CostContext, System, system_of_round
 from feelstream.model.transmission import sent_in_blocks
 from feelstream.policies.base import ORACLE_GAIN, STORED_FEATURES, Observation
 from feelstream.randomness import Purpose, generator
+from feelstream.resolved import Slot
 from feelstream.scenario import Scenario
 
 

@@ -19,9 +19,9 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
-from feelstream.constants import EmptySet
 from feelstream.guard import Array, Out, ask
 from feelstream.plugins import MOST, Kind, Named
+from feelstream.resolved import EmptySet
 
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
 

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from feelstream.arrays import Flags, Ids, Ints, Nested, Reals, read_only
-from feelstream.constants import Slot
 from feelstream.model import physics
 from feelstream.model.system import System
+from feelstream.resolved import Slot
 
 FORGETTING = 0.9  # γ
 LONGEST_REST = 32  # rounds

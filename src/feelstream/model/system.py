@@ -17,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from feelstream.arrays import Frozen, Ids, Ints, LabelCounts, Reals, read_only
-from feelstream.constants import Admission, Eligible, EmptySet, Slot
 from feelstream.guard import Array, One, Out, ask
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
 from feelstream.plugins import LEAST, MOST, Kind, Plugin
+from feelstream.resolved import Admission, Eligible, EmptySet, Slot
 
 
 @dataclass(frozen=True)

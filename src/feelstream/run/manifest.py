@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from feelstream.arrays import Reals
 from feelstream.code import named_files
 from feelstream.columns import FORMAT
-from feelstream.constants import Resolved
 from feelstream.display.quantities import Quantity
 from feelstream.errors import RunError
 from feelstream.loop.changes import Change, as_list
 from feelstream.plugins import Trait
+from feelstream.resolved import Resolved
 from feelstream.run.files import SEAL, read_json, write_sealed
-from feelstream.run.resolved import resolved
+from feelstream.run.resolving import resolved
 from feelstream.run.trace import facts_of
 from feelstream.scenario import Scenario
 from feelstream.version import __version__

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from feelstream import code
-from feelstream.constants import TABLE as CONSTANTS
+from feelstream.columns import CONSTANTS
 from feelstream.errors import RunError
 from feelstream.loop.changes import Change, as_list, in_order
 from feelstream.loop.round import RoundRecord

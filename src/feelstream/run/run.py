@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from feelstream.constants import TABLE as CONSTANTS
+from feelstream.columns import CONSTANTS
 from feelstream.display.quantities import QUANTITIES, by_round, introduce, measures
 from feelstream.errors import RunError, needed
 from feelstream.loop.world import Theta

@@ -10,7 +10,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from feelstream.constants import Admission, Eligible, EmptySet, Fresh, Slot
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.data.features import FEATURES, Features
@@ -28,6 +27,7 @@ from feelstream.model.system import COST_RULES, CostRule
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive, Settings, near_or_all
 from feelstream.policies import Policy
 from feelstream.policies.base import TRAINING
+from feelstream.resolved import Admission, Eligible, EmptySet, Fresh, Slot
 
 Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
@@ -194,60 +194,6 @@ class DataSettings(Settings):
     arrivals: Annotated[Arrivals, ARRIVALS] = ARRIVALS.chosen()
     buffer: Annotated[Buffer, BUFFERS] = BUFFERS.chosen()
     features: Annotated[Features, FEATURES] = FEATURES.chosen()
-
-
-class DeviceClass(Settings):
-    """One class of devices; a field left out is that of the scenario."""
-
-    share: Share = Field(description="share of all devices, above 0, at most 1; the shares of all classes add up to 1")
-    cycles: Positive | None = Field(default=None, description="CPU cycles of a round; > 0; default: cpu.cycles")
-    energy_budget_j: NonNegative | None = Field(
-        default=None, description="energy budget per round, J; ≥ 0; default: system.energy_budget_j"
-    )
-    frequency_hz: FrequencyRange | None = Field(
-        default=None, description="range of CPU frequencies, Hz; > 0, or profile; default: cpu.frequency_hz"
-    )
-    profile: str | None = Field(default=None, description="profile of the CPU core; default: cpu.profile")
-    gain_db: GainRange | None = Field(
-        default=None, description="range of the mean gain, dB; -1000 to 1000; default: radio.gain_db"
-    )
-    arrivals: Share = Field(
-        default=1.0, description="share of the arriving samples that it collects; above 0, at most 1"
-    )
-    priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0, at most 1000")
-    deadline_s: Positive | None = Field(
-        default=None, description="when its update must have arrived, s; > 0, at most system.round_s, the default"
-    )
-    power_max_w: Positive | None = Field(
-        default=None, description="greatest transmit power, W; > 0; default: radio.power_max_w"
-    )
-    download_bit_per_s: Positive | None = Field(
-        default=None, description="rate at which it receives the model, bit/s; > 0; default: costs.download_bit_per_s"
-    )
-
-
-class DevicesSettings(Settings):
-    """[devices]"""
-
-    classes: tuple[DeviceClass, ...] = Field(
-        default=(),
-        description="classes of devices, each a table with share and any of cycles, energy_budget_j, frequency_hz, "
-        "profile, gain_db, arrivals, priority, deadline_s, power_max_w, download_bit_per_s; devices are numbered class "
-        "by class",
-    )
-    table: str = Field(
-        default="",
-        description="a .csv or .parquet file with the column device and any of cycles, energy_budget_j, "
-        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals, priority, deadline_s, "
-        "power_max_w, download_bit_per_s; applied after the classes",
-    )
-
-    @model_validator(mode="after")
-    def _shares_add_up(self) -> Self:
-        total = sum(each.share for each in self.classes)
-        if self.classes and abs(total - 1) > 1e-9:
-            raise ValueError(f".classes: their shares must add up to 1, not {total:.6g}")
-        return self
 
 
 class WorldSettings(Settings):

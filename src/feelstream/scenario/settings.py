@@ -7,23 +7,24 @@ from functools import cached_property, partial
 from html import escape
 from typing import Annotated, Any, Self
 
+import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from feelstream.data.features import Labels
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
+from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.plugins import Inert, Plugin, Settings, Trait, as_table
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario.checks import problems
+from feelstream.scenario.devices import DevicesSettings, Population, Profiles, known_number
 from feelstream.scenario.fields import first_problem, leaves
 from feelstream.scenario.overrides import AnyOverride, Override, meant, overridden
-from feelstream.scenario.population import Population, Profiles, population_of, system_of
 from feelstream.scenario.sections import (
     CostsSettings,
     CpuSettings,
     DataSettings,
-    DevicesSettings,
     RadioSettings,
     ReportsSettings,
     SystemSettings,
@@ -121,8 +122,8 @@ class Scenario(Settings):
 
     @cached_property
     def population(self) -> Population:
-        """The constants of every device."""
-        return population_of(self)
+        """The constants of every device, by [devices]."""
+        return Population.of(self)
 
     @cached_property
     def profiles(self) -> Profiles:
@@ -153,8 +154,46 @@ class Scenario(Settings):
         return Scenario.of({**self.tables(), "data": self.data.model_copy(update={"features": Labels()})})
 
     def known_system(self, classes: int) -> System:
-        """The constants that a server knows, as plain numbers and arrays."""
-        return system_of(self, classes)
+        """What a server knows of it, as plain numbers and arrays."""
+        population, slot = self.population, self.reports.slot(self.policy, self.data, classes)
+        before_s, per_sample = slot.slot_s if slot else 0.0, self.costs.cycles_per_sample
+        devices, update_bits = self.system.devices, known_number("radio.update_bits", self.radio.update_bits)
+        download_s = self.costs.download_bits / population.download_bit_per_s
+        return System(
+            devices=devices,
+            rounds=self.system.rounds,
+            classes=classes,
+            features=self.data.features.size(classes),
+            round_s=self.system.round_s - before_s,
+            energy_budget_j=population.energy_budget_j,
+            cycles=np.broadcast_to(per_sample, devices) if per_sample else population.cycles,
+            power_coefficient=self.cpu.power_coefficient,
+            frequency_hz=self.frequency_range_hz,
+            bandwidth_hz=self.radio.bandwidth_hz,
+            noise_w_per_hz=self.radio.noise_w_per_hz,
+            received_power_w=physics.watts(self.radio.received_power_dbm),
+            rate_discount=self.radio.rate_discount,
+            link_margin=self.radio.link_margin,
+            admission=self.radio.admission,
+            update_bits=update_bits,
+            device_bits=np.broadcast_to(update_bits, devices),
+            eligible=self.data.eligible,
+            empty_used=self.data.empty_used,
+            empty_fresh=self.data.empty_fresh,
+            priority=population.priority,
+            energy=self.cpu.energy,
+            cores=self.profiles.cores,
+            core=self.profiles.which if self.profiles.cores else None,
+            deadline_s=population.deadline_s - before_s,
+            download_s=download_s,
+            download_j=self.costs.receive_power_w * download_s,
+            power_max_w=population.power_max_w,
+            cycles_per_sample=per_sample,
+            reports=slot,
+            block_bits=self.radio.block_bits,
+            code_overhead=self.radio.code_overhead,
+            signed_queues=self.system.queue == "signed",
+        )
 
     def __repr__(self) -> str:
         return f"Scenario({self.policy!r}, {self.system.devices} devices, {self.system.rounds} rounds)"

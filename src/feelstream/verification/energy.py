@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.constants import Slot
+from feelstream.resolved import Slot
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Stage, close
 from feelstream.verification.rounds import Rounds
 from feelstream.verification.rules import exact, holds, same

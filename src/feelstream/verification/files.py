@@ -17,9 +17,20 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ValidationError
 
-from feelstream.columns import COUNTS, FORMAT, REAL, TRUTH, Column
-from feelstream.constants import BUDGET, CONSTANT_COLUMNS, TABLE, Resolved, budget_column
+from feelstream.columns import (
+    BUDGET,
+    CONSTANT_COLUMNS,
+    CONSTANTS,
+    COUNTS,
+    FORMAT,
+    REAL,
+    TRUTH,
+    Column,
+    budget_column,
+    constant_columns,
+)
 from feelstream.errors import RunError
+from feelstream.resolved import Resolved
 from feelstream.verification.findings import Array
 
 SEAL = "sha256"  # the field of run.json that holds the SHA-256 of all others
@@ -33,7 +44,6 @@ READ: dict[Any, tuple[str, Any, Any]] = {
     pl.String(): ("texts", pl.String, ""),
 }
 HAVE_ARRAYS = {"stream", "devices", "classes"}  # evaluators of ours
-FINITE = np.finfo(float).max
 BLOCK_ROWS = 200_000  # rows held at a time, so that a run of any length needs bounded memory
 
 Read = tuple[dict[str, Array], dict[str, Array]]  # values, and where they are null, by name
@@ -113,7 +123,7 @@ def _tables(run: Resolved, deployed: bool) -> list[str]:
         "rounds.parquet": True,
         "devices.parquet": full,
         "evaluations.parquet": full and learning.learns and not deployed and HAVE_ARRAYS & {*learning.evaluators},
-        TABLE: differ or any(phase.energy_budget_j is None for phase in run.phases),
+        CONSTANTS: differ or any(phase.energy_budget_j is None for phase in run.phases),
     }
     return [name for name, must_be in wanted.items() if must_be]
 
@@ -155,22 +165,20 @@ def _check_facts(run: Resolved, facts: frozenset[str], deployed: bool, downloads
 
 def _constants(directory: Path, run: Resolved) -> dict[str, Array]:
     """Of every device [K], by column: from the table where devices differ, else the number that they share."""
-    K, path = run.devices, directory / TABLE
+    K, path, columns = run.devices, directory / CONSTANTS, constant_columns(phase.first for phase in run.phases)
     budgets = {budget_column(phase.first): phase.energy_budget_j for phase in run.phases}
     alike = run.alike | {name: value for name, value in budgets.items() if value is not None}
     found: dict[str, Array] = {}
-    if names := {*CONSTANT_COLUMNS, *budgets} - {"device", *alike}:
-        columns = {name: CONSTANT_COLUMNS.get(name, CONSTANT_COLUMNS[BUDGET]) for name in ("device", *sorted(names))}
-        check_shape(path, columns, K, f"{K} devices")
-        found, nulls = arrays(path, 0, columns, (K,))
+    if names := columns.keys() - {"device", *alike}:
+        differing = {name: columns[name] for name in ("device", *sorted(names))}
+        check_shape(path, differing, K, f"{K} devices")
+        found, nulls = arrays(path, 0, differing, (K,))
         if any(null.any() for null in nulls.values()) or (found.pop("device") != np.arange(K)).any():
             raise RunError(f"{path} must have a row for every device in order, and no value missing.")
     found |= {name: np.broadcast_to(np.float64(value), K) for name, value in alike.items()}
-    most = {"power_max_w": np.inf, "core": max(len(run.law.cores) - 1, 0)}
     for name, values in found.items():
-        may_be_0 = name in (*budgets, "download_s", "download_j", "core")
-        least = -FINITE if name == "deadline_s" else 0.0 if may_be_0 else 1 / FINITE  # reports may leave no time at all
-        right = (values >= least) & (values <= most.get(name, FINITE))
+        least, most = columns[name].range
+        right = (values >= least) & (values <= (max(len(run.law.cores) - 1, 0) if name == "core" else most))
         if not right.all():
             wrong = int(np.argmin(right))
             raise RunError(f"run.json: the constant {name} of device {wrong} cannot be {values[wrong]}.")

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from feelstream.columns import DEVICE_COLUMNS, MEASURED, TRUTH, spent_j
-from feelstream.constants import Phase, budget_column
+from feelstream.columns import DEVICE_COLUMNS, MEASURED, TRUTH, budget_column, spent_j
+from feelstream.resolved import Phase
 from feelstream.verification.files import Stored
 from feelstream.verification.findings import RELATIVE, Array, close
 

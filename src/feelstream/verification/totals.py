@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from feelstream.columns import ROUND_COLUMNS, columns_of
-from feelstream.constants import Phase, budget_column
+from feelstream.columns import ROUND_COLUMNS, budget_column, columns_of
+from feelstream.resolved import Phase
 from feelstream.verification.files import Stored
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.rounds import Rounds, Totals

@@ -13,7 +13,6 @@ from scipy.stats import chisquare
 from streams import stream_of
 
 from feelstream.arrays import flatten
-from feelstream.constants import Fresh
 from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, FiniteArrivals, OrderedArrivals
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
 from feelstream.data.streaming.order import arrange
@@ -21,6 +20,7 @@ from feelstream.data.streaming.partition import IID, Digits, Partition
 from feelstream.data.streaming.processes import Bursts, Poisson, Trace, TruncatedNormal, Uniform
 from feelstream.data.streaming.stream import Stream
 from feelstream.randomness import Purpose, generator
+from feelstream.resolved import Fresh
 
 CLASSES, ROUNDS, ROUND_S = 3, 7, 0.3
 KINDS = [TruncatedNormal, Uniform, Poisson, Bursts]

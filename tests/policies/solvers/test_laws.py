@@ -27,7 +27,7 @@ from feelstream.policies.solvers import modes
 from feelstream.policies.solvers.joint import planned
 from feelstream.policies.solvers.modes import Problem
 from feelstream.policies.solvers.search import choose
-from feelstream.scenario.population import our_cores
+from feelstream.scenario.profiles import our_cores
 
 INSTANCES = int(os.environ.get("FEELSTREAM_INSTANCES", "6"))
 LAWS = {

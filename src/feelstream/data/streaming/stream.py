@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Nested, Reals, copied, read_only
-from feelstream.constants import Fresh
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, schedule_of
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.guard import STATE, ask, broken
 from feelstream.randomness import Purpose, generator
+from feelstream.resolved import Fresh
 
 
 class Stream:

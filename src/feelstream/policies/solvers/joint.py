@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
-from feelstream.constants import Admission
 from feelstream.errors import ScenarioError
 from feelstream.model.physics import compute_time_s
 from feelstream.model.system import System
@@ -14,6 +13,7 @@ from feelstream.policies.base import Observation
 from feelstream.policies.solvers.allocation import Allocation, allocate
 from feelstream.policies.solvers.devices import Devices
 from feelstream.policies.solvers.modes import Modes, Problem
+from feelstream.resolved import Admission
 
 WEIGHT_FLOOR = 1e-3  # of the largest queue or budget: devices with an empty queue still save energy where it is free
 LEAST_SHARE_OF_ROUND = 1e-7  # that computing takes: what is left of the round is then known to 1e-9 or better

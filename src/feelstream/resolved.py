@@ -1,6 +1,6 @@
-"""What the settings of a run came to, in numbers: `resolved` in run.json, and constants.parquet where devices differ.
+"""What the settings of a run came to, in numbers: `resolved` in run.json; constants.parquet has what devices differ in.
 
-A run states it when it is prepared (run/resolved.py), simulated and deployed alike. Who reads a run goes by these
+A run states it when it is prepared (run/resolving.py), simulated and deployed alike. Who reads a run goes by these
 numbers and need not know how classes of devices, profiles, tables and "auto" become them.
 """
 
@@ -9,37 +9,6 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from feelstream.columns import REAL, WHOLE, Column
-
-TABLE = "constants.parquet"
-BUDGET = "energy_budget_j"
-
-CONSTANT_COLUMNS: dict[str, Column] = {
-    "device": Column(WHOLE, "", "k = 0, …, K−1"),
-    "cycles": Column(REAL, "", "c_k, CPU cycles of local training; with `costs.cycles_per_sample` those of one sample"),
-    BUDGET: Column(REAL, "J", "E_k^avg, per round; where it changes in round t, `energy_budget_j_from_t` from then on"),
-    "frequency_low_hz": Column(REAL, "Hz", "lowest CPU frequency"),
-    "frequency_high_hz": Column(REAL, "Hz", "highest CPU frequency"),
-    "beta_low": Column(REAL, "", "the least mean gain that is possible"),
-    "beta_high": Column(REAL, "", "the greatest mean gain that is possible"),
-    "deadline_s": Column(REAL, "s", "until when an update must have arrived, from the end of the slot for reports"),
-    "download_s": Column(REAL, "s", "time of receiving the model"),
-    "download_j": Column(REAL, "J", "energy of receiving the model"),
-    "power_max_w": Column(REAL, "W", "what it can send with; infinite where nothing limits it"),
-    "priority": Column(REAL, "", "factor on the importance of its data"),
-    "core": Column(WHOLE, "", "which of the cores of `resolved.law` it has"),
-}
-
-
-def budget_column(first: int) -> str:
-    """The column of the budgets that hold from this round on.
-
-    >>> budget_column(1), budget_column(12)
-    ('energy_budget_j', 'energy_budget_j_from_12')
-    """
-    return BUDGET if first == 1 else f"{BUDGET}_from_{first}"
-
 
 # Readings of the paper (docs/model.md), as a scenario picks them.
 Admission = Literal["paper", "largest"]
@@ -162,7 +131,7 @@ class Phase(Part):
     auto: bool  # it follows from the budgets, and the fleet has a queue
     size: Annotated[int, Field(ge=0)]
     smallest_plan: Annotated[int, Field(ge=0)]  # the fewest devices, above none, that it plans for
-    energy_budget_j: AtLeast0 | None  # None: devices differ, and the column `budget_column(first)` has it
+    energy_budget_j: AtLeast0 | None  # None: devices differ, and constants.parquet has it
 
 
 class Resolved(Part):

@@ -1,4 +1,4 @@
-"""What a run came to: the numbers behind its settings, stated once when it is prepared (constants.py has the types)."""
+"""What a run came to: the numbers behind its settings, stated once when it is prepared (resolved.py has the types)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from feelstream import constants
+from feelstream import resolved as types
 from feelstream.arrays import Reals
-from feelstream.constants import BUDGET, CONSTANT_COLUMNS, Resolved, budget_column
+from feelstream.columns import BUDGET, CONSTANT_COLUMNS, Column, budget_column, constant_columns
 from feelstream.loop.changes import Change, scenario_in
 from feelstream.model import physics
 from feelstream.model.energy import Cubic, EnergyLaw, Voltage
@@ -20,7 +20,7 @@ from feelstream.policies.lyapunov import weight_j2
 from feelstream.scenario import Scenario
 from feelstream.scenario.fields import leaves
 
-P = TypeVar("P", bound=constants.Part)
+P = TypeVar("P", bound=types.Part)
 ROUNDING_DB = 1e-6  # by so much gains that move may miss the range that their process states
 
 
@@ -30,7 +30,7 @@ def resolved(
     changes: Sequence[Change] = (),
     deployment: Mapping[str, Any] | None = None,
     reference: Reals | None = None,
-) -> tuple[Resolved, pl.DataFrame | None]:
+) -> tuple[types.Resolved, pl.DataFrame | None]:
     """All of it, and the table of the constants in which devices differ; None where they are alike.
 
     classes: of labels, where they are known; of what is counted in a deployment. deployment: what run.json says of it,
@@ -49,7 +49,7 @@ def resolved(
         if one is None:
             differing[budget_column(first)] = budget_j
         phases.append(_phase(present, first, one))
-    found = Resolved(
+    found = types.Resolved(
         devices=system.devices,
         rounds=system.rounds,
         round_s=system.round_s,
@@ -57,37 +57,34 @@ def resolved(
         alike=alike,
         signed_queues=system.signed_queues,
         cycles_per_sample=system.cycles_per_sample,
-        radio=_part(constants.Radio, system, fading=scenario.radio.fading),
+        radio=_part(types.Radio, system, fading=scenario.radio.fading),
         slot=system.reports,
         law=_law(scenario.cpu.energy, system),
-        data=_part(
-            constants.Data, data, data.buffer, classes=classes, passes=bool(deployment and deployment["passes"])
-        ),
+        data=_part(types.Data, data, data.buffer, classes=classes, passes=bool(deployment and deployment["passes"])),
         features=_features(scenario, None if classes is None else played.data.features.size(classes), reference),
         world=_part(
-            constants.World,
+            types.World,
             world.harvest,
             comes_and_goes=not world.availability.always_there,
             moves=not world.mobility.fixed,
             fails=not world.faults.never_fails,
         ),
         policy=_policy(scenario),
-        learning=_part(constants.Learning, scenario.learning, learns=scenario.learning.engine != "none"),
+        learning=_part(types.Learning, scenario.learning, learns=scenario.learning.engine != "none"),
         trace=scenario.trace.level,
         phases=tuple(phases),
         own=own_code(scenario),
     )
-    return found, _table(differing, system.devices)
+    return found, _table(differing, constant_columns(phase.first for phase in phases), system.devices)
 
 
 def _part(kind: type[P], *sources: object, **said: Any) -> P:
     """A part of it: what is said here, and all other fields by their names from the first source that has them."""
-    fields = {
-        name: next(getattr(source, name) for source in sources if hasattr(source, name))
-        for name in kind.model_fields
-        if name not in said
-    }
-    return kind(**fields, **said)
+    return kind(**{name: _first(name, *sources) for name in kind.model_fields if name not in said}, **said)
+
+
+def _first(name: str, *sources: object) -> Any:
+    return next(getattr(source, name) for source in sources if hasattr(source, name))
 
 
 def own_code(scenario: Scenario) -> tuple[str, ...]:
@@ -110,58 +107,51 @@ def _constants(scenario: Scenario, system: System) -> dict[str, Reals]:
     if not mobility.within_gain_db:
         low_db, high_db = mobility.gain_range_db(float(low_db.min()), float(high_db.max()))
         low_db, high_db = low_db - ROUNDING_DB, high_db + ROUNDING_DB
-    columns: dict[str, Any] = {
-        "cycles": system.cycles,
-        "frequency_low_hz": population.frequency_low_hz,
-        "frequency_high_hz": population.frequency_high_hz,
+    own = {
         "beta_low": physics.ratio(np.asarray(low_db)),
         "beta_high": physics.ratio(np.asarray(high_db)),
-        "deadline_s": system.deadline_s,
-        "download_s": system.download_s,
-        "download_j": system.download_j,
-        "power_max_w": system.power_max_w,
-        "priority": system.priority,
         "core": 0 if system.core is None else system.core,
     }
-    return {name: np.broadcast_to(np.asarray(values), system.devices) for name, values in columns.items()}
+    wanted = [name for name in CONSTANT_COLUMNS if name not in ("device", BUDGET)]
+    found = {name: own[name] if name in own else _first(name, system, population) for name in wanted}
+    return {name: np.broadcast_to(np.asarray(values), system.devices) for name, values in found.items()}
 
 
 def _alike(values: Reals) -> bool:
     return values.strides == (0,) or bool((values == values[0]).all())
 
 
-def _table(differing: Mapping[str, Reals], devices: int) -> pl.DataFrame | None:
+def _table(differing: Mapping[str, Reals], columns: Mapping[str, Column], devices: int) -> pl.DataFrame | None:
     if not differing:
         return None
-    columns = {"device": np.arange(devices), **differing}
-    kinds = {name: CONSTANT_COLUMNS.get(name, CONSTANT_COLUMNS[BUDGET]).kind for name in columns}
-    return pl.DataFrame({name: pl.Series(name, values, dtype=kinds[name]) for name, values in columns.items()})
+    found = {"device": np.arange(devices), **differing}
+    return pl.DataFrame({name: pl.Series(name, each, dtype=columns[name].kind) for name, each in found.items()})
 
 
-def _law(law: EnergyLaw, system: System) -> constants.Law:
+def _law(law: EnergyLaw, system: System) -> types.Law:
     coefficient = system.power_coefficient
     if type(law) is not Voltage:
         kind = "cubic" if type(law) is Cubic else "own"
-        return constants.Law(kind=kind, power_coefficient=coefficient, discrete=False, cores=())
+        return types.Law(kind=kind, power_coefficient=coefficient, discrete=False, cores=())
     leakage = {} if law.leakage_w is None else {"leakage_w": law.leakage_w}
-    cores = tuple(_part(constants.Core, core, **leakage) for core in system.cores)
+    cores = tuple(_part(types.Core, core, **leakage) for core in system.cores)
     discrete = law.points == "discrete"
-    return constants.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
+    return types.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
 
 
-def _features(scenario: Scenario, size: int | None, reference: Reals | None) -> constants.Features | None:
+def _features(scenario: Scenario, size: int | None, reference: Reals | None) -> types.Features | None:
     kind = scenario.data.features
     if not kind.reported:
         return None
     mix = None if reference is None else tuple(reference.tolist())
-    return _part(constants.Features, kind, size=size, reference=mix)
+    return _part(types.Features, kind, size=size, reference=mix)
 
 
-def _policy(scenario: Scenario) -> constants.Policy:
+def _policy(scenario: Scenario) -> types.Policy:
     policy = scenario.policy
     texts = {name: _field(policy, name, str) for name in ("cardinality", "gain", "power", "pace")}
     numbers = {name: _field(policy, name, float) for name in ("power_max_w", "least_share")}
-    return constants.Policy(
+    return types.Policy(
         name=policy.plugin_name(),
         equal_shares=policy.equal_shares,
         by_score=policy.by_score,
@@ -172,12 +162,12 @@ def _policy(scenario: Scenario) -> constants.Policy:
     )
 
 
-def _phase(scenario: Scenario, first: int, budget_j: float | None) -> constants.Phase:
+def _phase(scenario: Scenario, first: int, budget_j: float | None) -> types.Phase:
     policy = scenario.policy
     auto = getattr(policy, "V", None) == "auto"
     V = weight_j2(scenario.known_system(classes=1), policy.size) if auto else _field(policy, "V", float)
     V = V if V is not None and V >= 0 else None
-    return constants.Phase(
+    return types.Phase(
         first=first, V=V, auto=auto, size=policy.size, smallest_plan=policy.smallest_plan, energy_budget_j=budget_j
     )
 
