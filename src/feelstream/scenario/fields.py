@@ -41,7 +41,7 @@ class Leaf(NamedTuple):
             inner = self.about.annotation
             return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
         tag = self.kind.tag_field
-        name = entry(self.value, tag) if isinstance(self.value, Mapping) else None
+        name = self.value.get(tag) if isinstance(self.value, Mapping) else None
         if isinstance(name, type):
             return name
         try:
@@ -49,42 +49,47 @@ class Leaf(NamedTuple):
         except ScenarioError as problem:
             raise ScenarioError(f"{'.'.join(self.path)}.{tag}: {problem}") from problem
 
+    @property
+    def inner(self) -> Iterator[Leaf]:
+        """Its own fields, where it is a table."""
+        model = self.model
+        for name, about in (model.model_fields if model else {}).items():
+            given = self.value.get(name) if isinstance(self.value, Mapping) else getattr(self.value, name, None)
+            yield Leaf((*self.path, name), about, given)
 
-def leaves(model: type[BaseModel], given: Any = None, path: Path = ()) -> Iterator[Leaf]:
-    """Every field of a class of settings and of the tables in it. given: an object, a table, or None for the defaults.
+
+def root(model: type[BaseModel], given: Any = None) -> Leaf:
+    """All of a class of settings. given: an object, a table, or None for the defaults."""
+    return Leaf((), FieldInfo(annotation=model), given)
+
+
+def leaves(model: type[BaseModel], given: Any = None) -> Iterator[Leaf]:
+    """Every field of a class of settings and of the tables in it, as in `root`.
 
     >>> from feelstream.scenario import Scenario
     >>> [".".join(leaf.path) for leaf in leaves(Scenario)][:3]
     ['system', 'system.devices', 'system.rounds']
     """
-    for name, about in model.model_fields.items():
-        value = entry(given, name)
-        leaf = Leaf((*path, name), about, value)
-        yield leaf
-        if inner := leaf.model:
-            yield from leaves(inner, value, leaf.path)
+    return _below(root(model, given))
 
 
-def leaf_at(path: Path, given: Any) -> Leaf | None:
+def _below(leaf: Leaf) -> Iterator[Leaf]:
+    for each in leaf.inner:
+        yield each
+        yield from _below(each)
+
+
+def leaf_at(path: Path, given: Any, model: type[BaseModel] | None = None) -> Leaf | None:
     """The field of a scenario with this path; None where there is none, or below a table whose name is not known."""
-    leaf, model = None, scenario_class()
-    for depth, name in enumerate(path, 1):
-        if leaf:
-            try:
-                model = leaf.model
-            except ScenarioError:  # the name is refused in due course, with the whole table
-                return None
-        about = model.model_fields.get(name) if model else None
-        if about is None:
+    leaf: Leaf | None = root(model or scenario_class(), given)
+    for name in path:
+        try:
+            leaf = next((each for each in leaf.inner if each.path[-1] == name), None)
+        except ScenarioError:  # the name is refused in due course, with the whole table
             return None
-        given = entry(given, name)
-        leaf = Leaf(path[:depth], about, given)
+        if leaf is None:
+            return None
     return leaf
-
-
-def entry(given: Any, name: str) -> Any:
-    """What a table or an object has for a field; None where it says nothing."""
-    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
 
 
 def scenario_class() -> type[BaseModel]:
@@ -172,16 +177,13 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _siblings(field: str, model: Any) -> str:
+def _siblings(field: str, model: type[BaseModel] | None) -> str:
     """What the unknown field may have been meant to be."""
     *sections, last = field.split(".")
-    for section in sections:
-        found = getattr(model, "model_fields", {}).get(section)
-        model = found.annotation if found else None
-    known = list(getattr(model, "model_fields", {}))
-    if not known or issubclass(model, Plugin):
+    above = leaf_at(tuple(sections), None, model) if model else None
+    if above is None or above.model is None or issubclass(above.model, Plugin):
         return ""
-    return f"; {near_or_all(last, known)}"
+    return f"; {near_or_all(last, list(above.model.model_fields))}"
 
 
 def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -159,12 +159,27 @@ def plugin_object(kind: Kind[Any], value: Any, field: str) -> Any:
 
 def placed(overrides: Iterable[AnyOverride], tables: Tables) -> list[Override]:
     """As `parsed`, with every field in full: data.buffer.kind=fifo for buffer=fifo."""
+    return _taken(overrides, tables)[0]
+
+
+def overridden(tables: Tables, overrides: Iterable[AnyOverride]) -> Tables:
+    """Nested tables with the overrides in them; `tables` itself is left alone."""
+    if isinstance(learning := tables.get("learning"), Mapping):
+        try:
+            tables = {**tables, "learning": with_local(learning)}
+        except ValueError as problem:
+            raise ScenarioError(f"learning{problem}") from problem
+    return _taken(overrides, tables)[1]
+
+
+def _taken(overrides: Iterable[AnyOverride], tables: Tables) -> tuple[list[Override], Tables]:
+    """The overrides with every field in full, and the tables with all of them."""
     found = []
     for override in parsed(overrides):
-        found += [_in_full(each, tables) for each in _shared(override, tables)]
-        if found[-1].names_a_table:
-            tables = _applied(tables, found[-1])
-    return found
+        for each in _shared(override, tables):
+            full, tables = _take(each, tables)
+            found.append(full)
+    return found, tables
 
 
 def _shared(override: Override, tables: Tables) -> list[Override]:
@@ -181,18 +196,29 @@ def _shared(override: Override, tables: Tables) -> list[Override]:
     return own if len(own) == 2 and len(override.path) == 1 else [override]
 
 
-def _in_full(override: Override, tables: Tables) -> Override:
-    first, *rest = override.path
-    if not rest or first not in scenario_class().model_fields:
-        override = _found(override, first, tables)
+def _take(override: Override, tables: Tables) -> tuple[Override, Tables]:
+    """In full, and the tables with it in them. Another policy, partition, … keeps the fields that both know."""
+    if len(override.path) == 1 or override.path[0] not in scenario_class().model_fields:
+        override = _found(override, override.path[0], tables)
     leaf = leaf_at(override.path, tables)
-    kind = leaf.kind if leaf else None
-    if kind is None or not kind.has_settings:
-        return override
-    value = _value(override, is_text=not str(override.value).startswith("{"))
-    if isinstance(value, str):
-        return dataclasses.replace(override, field=f"{override.field}.{kind.tag_field}")
-    return dataclasses.replace(override, value=plugin_object(kind, value, override.field))
+    if leaf and leaf.kind and leaf.kind.has_settings:
+        value = _value(override, is_text=not str(override.value).startswith("{"))
+        if not isinstance(value, str):
+            value = plugin_object(leaf.kind, value, override.field)
+            return dataclasses.replace(override, value=value), _put(tables, override, override.path, value)
+        override = dataclasses.replace(override, field=f"{override.field}.{leaf.kind.tag_field}")
+    above = leaf_at(override.section, tables)
+    if above and above.kind and override.last == above.kind.tag_field:
+        name = str(_value(override, is_text=True))
+        try:
+            known = above.kind.lookup(name).model_fields
+        except ScenarioError as problem:
+            raise ScenarioError(f"{override.field}: {problem}") from problem
+        fields = as_table(above.value).items() if isinstance(above.value, Mapping | Settings) else ()
+        kept = {field: value for field, value in fields if field in known}
+        return override, _put(tables, override, override.section, {override.last: name, **kept})
+    value = _value(override, is_text=leaf is not None and leaf.about.annotation is str)
+    return override, _put(tables, override, override.path, value)
 
 
 def _found(override: Override, first: str, tables: Tables) -> Override:
@@ -219,41 +245,12 @@ def _found(override: Override, first: str, tables: Tables) -> Override:
     raise ScenarioError(f"there is no field '{first}'; {close}a field with its section reads policy.V")
 
 
-def overridden(tables: Tables, overrides: Iterable[AnyOverride]) -> Tables:
-    """Nested tables with the overrides in them; `tables` itself is left alone."""
-    if isinstance(learning := tables.get("learning"), Mapping):
-        try:
-            tables = {**tables, "learning": with_local(learning)}
-        except ValueError as problem:
-            raise ScenarioError(f"learning{problem}") from problem
-    for override in placed(overrides, tables):
-        tables = _applied(tables, override)
-    return tables
-
-
 def meant(field: str, tables: Tables) -> str:
     """The one field below its section that has the name of an unknown field; empty where there is none, or several."""
     *section, name = field.split(".")
     paths = (leaf.path for leaf in leaves(scenario_class(), tables) if leaf.path[-1] == name)
     found = [".".join(path) for path in paths if list(path[: len(section)]) == section]
     return found[0] if len(found) == 1 else ""
-
-
-def _applied(tables: Tables, override: Override) -> Tables:
-    """The tables with the override in them. Another policy, partition, … keeps the fields that both know."""
-    above, leaf = leaf_at(override.section, tables), leaf_at(override.path, tables)
-    value = _value(override, is_text=leaf is not None and leaf.about.annotation is str)
-    if above and above.kind and override.last == above.kind.tag_field:
-        value = str(_value(override, is_text=True))
-        try:
-            known = above.kind.lookup(value).model_fields
-        except ScenarioError as problem:
-            raise ScenarioError(f"{override.field}: {problem}") from problem
-        fields = as_table(above.value).items() if isinstance(above.value, Mapping | Settings) else ()
-        return _put(
-            tables, override, override.section, {override.last: value} | {k: v for k, v in fields if k in known}
-        )
-    return _put(tables, override, override.path, value)
 
 
 def _put(own: Any, override: Override, path: Sequence[str], value: Any) -> dict[str, Any]:
