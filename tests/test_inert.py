@@ -24,12 +24,13 @@ from feelstream.errors import FeelstreamError, RunError, ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.hindsight import bound_of
-from feelstream.plugins import Kind, StoredName, import_object
+from feelstream.plugins import Kind, import_object
 from feelstream.report import results_in
 from feelstream.run import simulate_in
 from feelstream.run.files import write_sealed
 from feelstream.scenario.fields import kinds
 from feelstream.scenario.files import from_dict, stored_scenario
+from feelstream.stored import StoredName
 from feelstream.studies import reporting
 
 # Where a scenario names code, by the group of plug-ins; a model is one in all but a group.

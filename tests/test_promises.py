@@ -18,8 +18,8 @@ from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.runs import COLUMNS, arrivals, participation
-from feelstream.plugins import Inert
 from feelstream.run import simulate_in
+from feelstream.stored import Inert
 
 HERE = Path(__file__).resolve()
 

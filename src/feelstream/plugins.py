@@ -15,7 +15,6 @@ import importlib
 import math
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import lru_cache
 from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path
@@ -44,6 +43,7 @@ from pydantic_core.core_schema import (
 
 from feelstream import code
 from feelstream.errors import ScenarioError, sentence_and_place
+from feelstream.stored import Inert, StoredName, inert, refusal
 
 LEAST, MOST = 1e-100, 1e100
 
@@ -144,16 +144,6 @@ def as_table(given: Mapping[str, Any] | Settings) -> Mapping[str, Any]:
     return {given.tag_field: type(given), **fields} if isinstance(given, Plugin) else fields
 
 
-class Inert:
-    """Mixed into the settings of a stored run that are not ours: their name and fields, and no code to run."""
-
-
-class StoredName(str):
-    """The name of someone's code in a field of a stored run. It compares and prints as text, and is never imported."""
-
-    __slots__ = ()
-
-
 class NamesCode:
     """Annotates a text field that may name code (a metric, a model). A name that was stored stays one, whatever else of
     the settings is changed; written out, it is plain text.
@@ -172,37 +162,6 @@ class NamesCode:
 
     def instance(self, name: str) -> Any:
         """The object that a name stands for; ScenarioError where it stands for none."""
-
-
-def refusal(name: str) -> ScenarioError:
-    """What is raised where code of a stored run would have to run."""
-    return ScenarioError(
-        f"'{name}' was read from a stored run, and reading runs no code; to run it again, load its scenario with "
-        "feelstream.scenario.files.from_dict(scenario.as_dict())"
-    )
-
-
-def _inert(kind: Kind[Any], name: str, fields: dict[str, Any], traits: Any) -> Plugin:
-    """Settings of a stored run that are not ours, with their traits, as far as such were stored."""
-    base = kind.base
-    stored = traits.get(kind.group) if isinstance(traits, Mapping) else None
-    known = stored if isinstance(stored, Mapping) else {}
-    found = {each: known[each] for each in base.plugin_traits if isinstance(known.get(each), bool | int | float | list)}
-    found = {each: frozenset(map(str, is_)) if isinstance(is_, list) else is_ for each, is_ in found.items()}
-    return _inert_class(base, name, tuple(found.items())).model_construct(**fields)  # its own class checked them
-
-
-@lru_cache(maxsize=256)
-def _inert_class(base: type[Plugin], name: str, traits: tuple[tuple[str, Any], ...]) -> type[Plugin]:
-    def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
-        raise refusal(name)
-
-    methods = dict.fromkeys(base.__abstractmethods__, refuse)
-    body = {"tag": name, "__module__": __name__, "model_config": ConfigDict(extra="allow"), **methods}
-    found = cast(type[Plugin], type(f"Stored{base.__name__}", (Inert, base), body))
-    for trait, stated in traits:
-        setattr(found, trait, stated)
-    return found
 
 
 T = TypeVar("T")
@@ -398,7 +357,8 @@ class Kind(NamesCode, Generic[T]):
         elif not isinstance(name, str):
             raise ScenarioError(f".{tag_field}: must be one of {', '.join(self.names())}, not {name!r}")
         elif info.context is not None and name not in self.ours:
-            return _inert(self, name, fields, info.context)
+            stored = info.context.get(self.group) if isinstance(info.context, Mapping) else None
+            return inert(self.base, name, fields, stored, self.base.plugin_traits)
         try:
             cls = cast(type[Plugin], self.lookup(name))
         except ScenarioError as problem:

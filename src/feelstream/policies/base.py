@@ -31,9 +31,10 @@ from feelstream.model import importance, physics, transmission
 from feelstream.model.importance import METRICS
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
-from feelstream.plugins import Count, Plugin, StoredName
+from feelstream.plugins import Count, Plugin
 from feelstream.policies import laws
 from feelstream.policies.ranking import Ranking
+from feelstream.stored import StoredName
 
 State = dict[str, NDArray]
 SPENT = Array(("n",), least=0)

@@ -15,11 +15,11 @@ from feelstream.guard import ask
 from feelstream.loop.changes import from_list, in_order, scenario_in
 from feelstream.loop.round import decide
 from feelstream.model.system import RoundCosts, cycles_by_data, with_costs
-from feelstream.plugins import Inert
 from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.ranking import Ranking
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
+from feelstream.stored import Inert
 
 if TYPE_CHECKING:
     from feelstream.run.run import Run

@@ -99,7 +99,7 @@ def stored_scenario(
     table: Mapping[str, Any], where: Path, traits: Mapping[str, Mapping[str, Trait]] | None = None
 ) -> Scenario:
     """The scenario that a stored file holds. Reading runs no code: what is not ours is kept by name and fields alone,
-    as settings that can be shown, compared and stored, and only refuse to be run (`plugins.Inert`).
+    as settings that can be shown, compared and stored, and only refuse to be run (`stored.Inert`).
 
     traits: what `Scenario.traits` said of it when it was stored.
     """

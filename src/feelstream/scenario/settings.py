@@ -15,7 +15,7 @@ from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
 from feelstream.model import physics
 from feelstream.model.system import System
-from feelstream.plugins import Inert, Plugin, Settings, Trait, as_table
+from feelstream.plugins import Plugin, Settings, Trait, as_table
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario.checks import problems
 from feelstream.scenario.devices import DevicesSettings, Population, Profiles, known_number
@@ -31,6 +31,7 @@ from feelstream.scenario.sections import (
     TraceSettings,
     WorldSettings,
 )
+from feelstream.stored import Inert
 
 
 class Scenario(Settings):

@@ -154,32 +154,18 @@ def _known(plugin: Any, kind: Kind[Any]) -> Iterator[Any]:
 def scenario_with(named: Any, field: str, tables: Tables) -> Scenario:
     """The usual one with this case's fields and the plug-in; ScenarioError where they do not go together."""
     learns = field.startswith("learning.") or getattr(named, "of_model", False)
-    known = {**USUAL, **(LEARNING if learns else {}), **tables}
-    found: dict[str, Any] = {}
-    for name, value in sorted(known.items()):  # a section before its fields
-        if name != field:
-            _put(found, name, dict(value) if isinstance(value, Mapping) else value)
+    known = {**USUAL, **(LEARNING if learns else {}), **tables, field: named}
     if getattr(named, "needs_torch", False):
-        _put(found, "learning.engine", "torch")
+        known["learning.engine"] = "torch"
     if field == "policy.metric":
-        _put(found, "policy.name", "lyapunov")
+        known["policy.name"] = "lyapunov"
     if getattr(named, "needs_links", False):
-        _put(found, "world.mobility", {"kind": "tr38901"})
+        known["world.mobility"] = {"kind": "tr38901"}
     if field == "cpu.energy" and named.needs_cores:
-        _put(found, "cpu.profile", "rk3399-a72")
-    if field == "policy":
-        named = type(named).model_validate({**dict(named), "size": known["policy.size"]})
-        if named.probes:
-            _put(found, "learning.engine", "native")
-    _put(found, field, named)
-    return Scenario.of(found)
-
-
-def _put(tables: dict[str, Any], name: str, value: Any) -> None:
-    *sections, last = name.split(".")
-    for section in sections:
-        tables = tables.setdefault(section, {})
-    tables[last] = value
+        known["cpu.profile"] = "rk3399-a72"
+    if field == "policy" and named.probes:
+        known["learning.engine"] = "native"
+    return Scenario().with_(**known)
 
 
 @lru_cache(maxsize=2)
