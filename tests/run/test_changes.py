@@ -13,7 +13,8 @@ from stopped import stop_in
 
 from feelstream.errors import RunError
 from feelstream.loop.changes import from_list, scenario_in
-from feelstream.run import Change, simulate, simulate_in
+from feelstream.run import Change, read, simulate, simulate_in
+from feelstream.run.run import read_so_far, saved_so_far
 from feelstream.scenario.files import stored_scenario
 from feelstream.verification import verify
 
@@ -74,6 +75,13 @@ def test_verify_sees_a_change_that_was_noted_wrongly(tmp_path: Path, field: str,
     found = verify(seal(tmp_path / "run", resolved=resolved)).disagreement
     assert found is not None
     assert found.round == {"V": 3, "size": 5, "energy_budget_j": 6}[field]
+
+
+def test_what_is_stored_so_far_knows_of_no_change_to_come(tmp_path: Path) -> None:
+    stop_in(tmp_path, small(), at=5, seed=2, changes=CHANGES)
+    so_far = saved_so_far(tmp_path)
+    assert verify(so_far).ok
+    assert read(so_far).explain(4, 1) == read_so_far(tmp_path).explain(4, 1)
 
 
 CLASSES = "[{share=0.5}, {share=0.5, energy_budget_j=0.003}]"

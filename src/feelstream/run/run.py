@@ -23,6 +23,7 @@ import polars as pl
 from feelstream.columns import CONSTANTS
 from feelstream.display.quantities import QUANTITIES, by_round, introduce, measures
 from feelstream.errors import RunError, needed
+from feelstream.loop.changes import from_list
 from feelstream.loop.world import Theta
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
@@ -280,12 +281,17 @@ def read_so_far(directory: str | Path) -> Run:
 
 
 def saved_so_far(directory: str | Path) -> Path:
-    """The stored rounds as a run of their own, complete after so many, in `so-far` of the run's directory."""
+    """The stored rounds as a run of their own, complete after so many, in `so-far` of the run's directory; without the
+    changes to come.
+    """
     run, out = read_so_far(directory), Path(directory) / SO_FAR
-    scenario = dict(run.manifest.scenario)
-    scenario["system"] = {**scenario["system"], "rounds": run.rounds.height}
-    resolved = run.manifest.resolved.model_copy(update={"rounds": run.rounds.height})
-    manifest = run.manifest.model_copy(update={"scenario": scenario, "resolved": resolved})
+    about, rounds = run.manifest, run.rounds.height
+    scenario = about.scenario | {"system": {**about.scenario["system"], "rounds": rounds}}
+    phases = tuple(phase for phase in about.resolved.phases if phase.first <= rounds)
+    resolved = about.resolved.model_copy(update={"rounds": rounds, "phases": phases})
+    known = zip(about.changes, from_list(about.changes), strict=True)
+    changes = tuple(stored for stored, change in known if change.round <= rounds)
+    manifest = about.model_copy(update={"scenario": scenario, "resolved": resolved, "changes": changes})
     shutil.rmtree(out, ignore_errors=True)
     return replace(run, manifest=manifest).save(out / Path(directory).resolve().name)
 

@@ -81,11 +81,7 @@ def exact(
 def only(stage: Stage, name: str, says: str, who: Of, when: str = "") -> Rule:
     """Something is true of nobody else."""
 
-    def judge(r: Any) -> Judged:
-        there, may = getattr(r, name), who(r)
-        return Judged(there & ~may, there & may)
-
-    return Rule(stage, name, says, judge, when)
+    return exact(stage, name, says, lambda r: getattr(r, name) & who(r), when)
 
 
 def within(stage: Stage, name: str, says: str, low: Any, high: Any, when: str = "", stored: Of | None = None) -> Rule:
