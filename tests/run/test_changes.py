@@ -103,6 +103,8 @@ def test_a_change_is_an_override_with_a_round_however_it_was_given() -> None:
     assert small().overridden([given]) == small("policy.V=0.4")
     assert scenario_in(small(), [given], 2) == small()
     assert scenario_in(small(), [given], 3) == small("policy.V=0.4")
+    budgets_j = np.linspace(0.1, 0.6, 6)
+    assert Change(3, "energy_budget_j", budgets_j) == Change(3, "energy_budget_j", budgets_j.tolist())
     infinite = from_list([{"round": 1, "field": "policy.V", "value": "inf"}])
     assert scenario_in(small(), infinite, 1) == small("policy.V=inf")
 

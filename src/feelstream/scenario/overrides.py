@@ -293,6 +293,7 @@ def as_text(value: Any) -> str:
     >>> as_text((0.5, 20.0)), as_text(True), as_text(("test",))
     ('[0.5, 20]', 'true', '["test"]')
     """
+    value = _plain_value(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
