@@ -129,14 +129,12 @@ def _table(differing: Mapping[str, Reals], columns: Mapping[str, Column], device
 
 
 def _law(law: EnergyLaw, system: System) -> types.Law:
-    coefficient = system.power_coefficient
-    if type(law) is not Voltage:
-        kind = "cubic" if type(law) is Cubic else "own"
-        return types.Law(kind=kind, power_coefficient=coefficient, discrete=False, cores=())
-    leakage = {} if law.leakage_w is None else {"leakage_w": law.leakage_w}
-    cores = tuple(_part(types.Core, core, **leakage) for core in system.cores)
-    discrete = law.points == "discrete"
-    return types.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
+    kind, cores, discrete = "cubic" if type(law) is Cubic else "own", (), False
+    if type(law) is Voltage:
+        leakage = {} if law.leakage_w is None else {"leakage_w": law.leakage_w}
+        kind, discrete = "voltage", law.points == "discrete"
+        cores = tuple(_part(types.Core, core, **leakage) for core in system.cores)
+    return types.Law(kind=kind, power_coefficient=system.power_coefficient, discrete=discrete, cores=cores)
 
 
 def _features(scenario: Scenario, size: int | None, reference: Reals | None) -> types.Features | None:

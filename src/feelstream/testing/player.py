@@ -165,7 +165,8 @@ def scenario_with(named: Any, field: str, tables: Tables) -> Scenario:
         known["cpu.profile"] = "rk3399-a72"
     if field == "policy" and named.probes:
         known["learning.engine"] = "native"
-    return Scenario().with_(**known)
+    own = [name for name in known if name.startswith(f"{field}.") and name != "policy.size"]  # which it has as it is
+    return Scenario().with_(**{name: value for name, value in known.items() if name not in own})
 
 
 @lru_cache(maxsize=2)
