@@ -125,31 +125,6 @@ def test_nothing_is_missing_or_infinite(column: str, value: float | None, tmp_pa
     assert str(found.stored) == str(value)
 
 
-@pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
-def test_a_scheduled_device_swapped_for_another_is_seen(cardinality: str, tmp_path: Path) -> None:
-    """The two rows trade places in everything that follows from being scheduled; only the choice is wrong."""
-    stored = run_of(cardinality)
-    follows = ("scheduled", "transmitted", "bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
-    seen = 0
-    for t in range(2, 11):
-        idle = pl.col("feasible") & ~pl.col("scheduled") & (pl.col("round") == t)
-        candidates = stored.devices.with_row_index().filter(idle)["index"].to_list()
-        chosen = stored.devices.with_row_index().filter(pl.col("scheduled") & (pl.col("round") == t))
-        if not candidates or chosen.is_empty():
-            continue
-        a, b = candidates[0], chosen["index"][0]
-        frame = stored.devices
-        for column in follows:
-            one, two = frame[a, column], frame[b, column]
-            frame = changed(changed(frame, a, column, two), b, column, one)
-        found = verify(Stored(stored.run, stored.rounds, frame).save(tmp_path)).disagreement
-        assert found is not None
-        assert (found.round, found.field) == (t, "scheduled")
-        assert found.device in (stored.devices[a, "device"], stored.devices[b, "device"])
-        seen += 1
-    assert seen >= 1
-
-
 def test_the_first_of_two_disagreements_is_reported(tmp_path: Path) -> None:
     stored = run_of()
     frame = changed(stored.devices, 47, "queue_next_j", 9.0)

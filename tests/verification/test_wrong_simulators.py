@@ -1,23 +1,16 @@
-"""Runs that are consistent throughout but obey one wrong rule, of the simulator or of a policy: it must be seen."""
+"""Runs that are consistent throughout but obey one wrong rule of the simulator: it must be seen."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import slow_simulator
-from builders import found_in
 from slow_simulator import scenario, simulate
 
-from feelstream import preset
-from feelstream import simulate as played
-from feelstream.policies import POLICIES
-from feelstream.policies.base import Decision, Observation, Policy
 from feelstream.verification import verify
 
 Right = Callable[..., Any]
@@ -129,51 +122,3 @@ def test_a_wrong_rule_is_seen(
     found = verify(simulate(tree, seed=5).save(tmp_path / "wrong")).disagreement
     assert found is not None
     assert found.field in fields
-
-
-Wrong = Callable[[Observation, Decision], Decision]
-
-
-def one_fewer(observation: Observation, decision: Decision) -> Decision:
-    fewer = decision.schedule[:-1]
-    return Decision(fewer, observation.plan(len(fewer)))
-
-
-def swapped(observation: Observation, decision: Decision) -> Decision:
-    """The last device gives way to a feasible one that was left out."""
-    others = np.setdiff1d(np.flatnonzero(decision.plan.feasible), decision.schedule)
-    if not len(others) or not len(decision.schedule):
-        return decision
-    return replace(decision, schedule=np.append(decision.schedule[:-1], others[0]))
-
-
-def other_score(observation: Observation, decision: Decision) -> Decision:
-    assert decision.score is not None
-    return replace(decision, score=decision.score * 1.01)
-
-
-def one_missing(observation: Observation, decision: Decision) -> Decision:
-    return replace(decision, schedule=decision.schedule[:-1])
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong", "field"),
-    [
-        ("select_all", one_fewer, "planned"),
-        ("greedy_energy", swapped, "scheduled"),
-        ("greedy_energy", other_score, "score"),
-        ("importance_greedy", swapped, "scheduled"),
-        ("importance_greedy", other_score, "score"),
-        ("age", swapped, "scheduled"),
-        ("best_channel", swapped, "scheduled"),
-        ("oort", one_missing, "scheduled"),
-        ("fedcs", one_missing, "planned"),
-    ],
-)
-def test_a_wrong_decision_is_seen(name: str, wrong: Wrong, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cls = POLICIES.lookup(name)
-    assert issubclass(cls, Policy)
-    right = cls.select
-    monkeypatch.setattr(cls, "select", lambda self, state, o, rng: wrong(o, right(self, state, o, rng)))
-    run = played(preset("stress", ["learning.engine=none", "data.dataset=synthetic", f"policy.name={name}"]))
-    assert found_in(run).field == field
