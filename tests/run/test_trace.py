@@ -90,18 +90,3 @@ def test_what_a_device_spent_is_what_its_queue_grows_by(overrides: list[str], be
     assert (grown > 0).any()
     np.testing.assert_array_equal(np.maximum(grown, 0.0), devices["queue_next_j"].to_numpy())
     assert spent_j(devices.row(1, named=True)) == spent_j(devices)[1]
-
-
-def test_rows_are_in_order_and_what_has_no_meaning_is_null() -> None:
-    run = fs.simulate(small("system.round_s=0.6", "policy.size=3"), 2)
-    table = devices_of(run)
-    assert table["round"].to_list() == [t for t in range(1, 9) for _ in range(6)]
-    assert table["device"].to_list() == list(range(6)) * 8
-    assert run.rounds["sim_time_s"].to_numpy() == pytest.approx(0.6 * np.arange(1, 9))
-    assert 0 < table["feasible"].sum() < len(table) == 48
-    for name in ("amount", "dissimilarity", "importance", "score"):
-        assert (table[name].is_null() == ~table["feasible"]).all()
-    assert run.rounds["accuracy"].null_count() == run.rounds["loss"].null_count() == 8
-    random = devices_of(fs.simulate(small("policy.name=random")))
-    assert random["score"].null_count() == len(random)
-    assert random["importance"].null_count() < len(random)

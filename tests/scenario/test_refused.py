@@ -22,6 +22,10 @@ def classes(*tables: str) -> str:
 
 
 REFUSED: list[tuple[tuple[str, ...], str]] = [
+    (
+        ("system.queue=signed", "policy.name=lyapunov_joint"),
+        "system.queue: must be from_zero for the policy lyapunov_j",
+    ),
     ((VOLTAGE,), "cpu.profile: every device must have one under cpu.energy.kind = voltage"),
     (("cpu.profile=rk3399-a72",), "cpu.profile: changes nothing under cpu.energy.kind = cubic"),
     (("cpu.frequency_hz=profile",), "cpu.frequency_hz: profile is a range only where there is one; set cpu.profile"),

@@ -16,7 +16,7 @@ import odd_plugins as odd
 import pytest
 
 from feelstream import Evaluator
-from feelstream.arrays import Nested, Reals
+from feelstream.arrays import Nested
 from feelstream.data.streaming.arrivals import ArrivalSchedule, Events
 from feelstream.data.streaming.buffers import Fifo, Items, Keep, UseOnce, Window
 from feelstream.data.streaming.order import Shards
@@ -34,7 +34,7 @@ from feelstream.learning.server import FedAvg
 from feelstream.learning.server.base import Median, Remembered, TrimmedMean
 from feelstream.learning.server.fedopt import FedAdam
 from feelstream.learning.server.wrappers import Gaussian, Limited, Quantise, Smoothed, TopK
-from feelstream.model.energy import Cpus, Cubic, EnergyLaw, Voltage
+from feelstream.model.energy import Cubic, EnergyLaw, Voltage
 from feelstream.model.system import AsSettings, CostRule, RoundCosts
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Policy, State
@@ -137,50 +137,6 @@ def recalled(base: type, method: str, init: str) -> Any:
     return changed(base, method, step, **{init: lambda self, *given: start(None)})
 
 
-class Few(Keep):
-    @property
-    def most_held(self) -> int | None:
-        return 4
-
-
-class Short(Window):
-    """window that holds a round more than it says."""
-
-    rounds: int = 3
-
-    @property
-    def holds_rounds(self) -> int | None:
-        return 2
-
-
-class Overfull(PacketHarvest):
-    @property
-    def charge_j(self) -> float:
-        return 100 * self.capacity_j
-
-
-class Shared(Cubic):
-    """The devices asked about share out what all of them take."""
-
-    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
-        return np.full(len(f_hz), super().energy_j(cpus, cycles, f_hz).mean())
-
-
-class Idling(EnergyLaw):
-    """Waiting costs too, so that the energy falls in f; it says nothing of most_j, which then is too little."""
-
-    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
-        return cycles / f_hz
-
-
-class Crowd(Sgd):
-    """Takes smaller steps where more devices train."""
-
-    def train(self, learner: Any, theta: Any, cohort: Cohort, state: Nested) -> tuple[Training, Nested]:
-        found, state = super().train(learner, theta, cohort, state)
-        return replace(found, updates=found.updates / np.float32(len(cohort.ids))), state
-
-
 class First(Policy):
     """Lawful: the first feasible devices."""
 
@@ -219,6 +175,11 @@ def strays(found: ArrivalSchedule, *_: Any) -> ArrivalSchedule:
     return ArrivalSchedule(Shards(found.shards.offsets, found.shards.samples + 10**6), found.events)
 
 
+def crowded(found: tuple[Training, Nested], self: Any, learner: Any, theta: Any, cohort: Cohort, state: Any) -> Any:
+    """Smaller steps where more devices train."""
+    return replace(found[0], updates=found[0].updates / np.float32(len(cohort.ids))), found[1]
+
+
 def refuses(*given: Any) -> Any:
     raise ScenarioError("no")
 
@@ -241,8 +202,8 @@ BUFFERS = [
     (derived(UseOnce, empties_on_use=False)(), "traits"),
     (derived(Fifo, admits_all=True)(capacity=3), "traits"),
     (derived(Fifo, keeps=True)(capacity=3), "traits"),
-    (Few(), "traits"),
-    (Short(), "traits"),
+    (derived(Keep, most_held=property(lambda self: 4))(), "traits"),
+    (derived(Window, holds_rounds=property(lambda self: 2))(rounds=3), "traits"),
 ]
 DATA = [
     (changed(Poisson, "counts", lambda found, *_: (np.full_like(found[0], next(CALLS)), found[1])), "repeatable"),
@@ -261,12 +222,13 @@ PROCESSES = [
     (changed(Always, "step", lambda found, *_: (~found[0], found[1])), "traits"),
     (changed(NoFaults, "step", lambda found, *_: (~found[0], found[1])), "traits"),
     (changed(NoHarvest, "step", lambda found, *_: (found[0] - 1.0, found[1])), "traits"),
-    (Overfull(), "traits"),
+    (derived(PacketHarvest, charge_j=property(lambda self: 100 * self.capacity_j))(), "traits"),
     (recalled(IndependentChannel, "step", "init"), "checkpoint"),
 ]
 MODEL = [
-    (Shared(), "own"),
-    (Idling(), "most"),
+    (changed(Cubic, "energy_j", lambda found, *_: np.full(len(found), found.mean())), "own"),  # shared out evenly
+    # Waiting costs too, so that the energy falls in f, and most_j is too little.
+    (derived(EnergyLaw, energy_j=lambda self, cpus, cycles, f_hz: cycles / f_hz)(), "most"),
     (changed(Cubic, "pieces", lambda found, self, cpus, cycles: Cubic().pieces(cpus, cycles / 2)), "pieces"),
     # Says of the discrete law what is true of the interpolated one.
     (derived(Voltage, pieces=lambda self, *of: Voltage().pieces(*of))(points="discrete"), "pieces"),
@@ -276,7 +238,7 @@ MODEL = [
     (noisy, "repeatable"),
 ]
 LEARNING = [
-    (Crowd(), "alone"),
+    (changed(Sgd, "train", crowded), "alone"),
     (derived(Sgd, update=lambda self, *given: {"names": ["a"]})(), "alone"),
     (changed(FedAvg, "step", lambda found, *_: (found[0] + np.float32(next(CALLS)), found[1])), "repeatable"),
     (changed(FedAvg, "step", lambda found, *_: (found[0], {"least": np.array(-np.inf)})), "contract"),
