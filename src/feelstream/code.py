@@ -103,7 +103,7 @@ def texts(value: Any) -> Iterator[str]:
 
 def named_files(scenario: Any) -> dict[str, str]:
     """SHA-256 by name of all code and data files that a scenario names; `NAME > FILE` is what the code imports."""
-    digests = {text: taken_digest(Path(text)) for text in texts(scenario.as_dict()) if ":" not in text and isfile(text)}
+    digests = {text: taken_digest(Path(text)) for text in texts(scenario.as_dict()) if isfile(text)}
     for name, path in _code(scenario):
         digests[name], files = _known(path)
         for file in sorted(files.keys() - {path}):

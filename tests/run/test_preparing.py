@@ -108,6 +108,24 @@ def test_a_table_of_devices_is_read_when_the_run_is_made_and_not_again(tmp_path:
     assert not later.rounds.equals(whole.rounds)
 
 
+def test_a_profile_is_read_when_the_run_is_made(tmp_path: Path) -> None:
+    """Also one whose file has the same times and the same size as before."""
+    path = tmp_path / "core.toml"
+
+    def write(top_hz: str) -> None:
+        path.write_text(f"dynamic_power_coefficient = 400.0\nfrequency_hz = [4e8, {top_hz}]\nvoltage_v = [0.8, 1.1]\n")
+        os.utime(path, ns=(10**18, 10**18))
+
+    write("1.6e9")
+    scenario = small("cpu.energy.kind=voltage", f"cpu.profile={path}", "cpu.frequency_hz=profile")
+    assert scenario.population.frequency_high_hz[0] == 1.6e9
+    write("1.2e9")
+    later = simulate(scenario, 1)
+    assert later.manifest.resolved.alike["frequency_high_hz"] == 1.2e9
+    assert later.manifest.resolved.law.cores[0].frequency_hz == (4e8, 1.2e9)
+    assert later.manifest.files == {str(path): _digest(path)}
+
+
 def test_an_npz_that_is_replaced_with_the_same_times_is_another_data_set(tmp_path: Path) -> None:
     path = tmp_path / "series.npz"
     scenario = small(f"data.dataset={series_of_five(path)}")
@@ -136,8 +154,9 @@ def test_an_npz_that_changes_while_a_run_is_made_is_refused(tmp_path: Path, monk
         simulate(scenario, 0)
 
 
-def test_a_run_that_is_taken_up_again_with_another_table_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "trace.csv"
+@pytest.mark.parametrize("name", ["trace.csv", "part:1.csv"])
+def test_a_run_that_is_taken_up_again_with_another_table_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
     path.write_text(TRACES["world.availability"][0])
     scenario = small("world.availability.kind=trace", f"world.availability.path={path}")
 

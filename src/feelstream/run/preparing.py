@@ -71,8 +71,8 @@ def prepare(
     """
     if pinned is None:
         code.check(scenario)
-    if scenario.devices.table:
-        scenario = Scenario.of(scenario.tables())  # with the table as it is now
+    if scenario.devices.table or any(map(os.path.isfile, scenario.profiles.names)):
+        scenario = Scenario.of(scenario.tables())  # with the files as they are now
     scenario = with_numbers(scenario)
     changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from feelstream import code
 from feelstream.errors import ScenarioError
 from feelstream.model.energy import Core
 from feelstream.plugins import near_or_all
@@ -36,15 +37,15 @@ def core(name: str) -> Core:
         meant = near_or_all(name, list(our_cores()), ", or the path of a .toml file")
         raise ScenarioError(f"cpu.profile: '{name}' is not known; {meant}")
     try:
-        return _read(path, path.stat().st_mtime_ns)
+        return _parsed(path, code.read(path)[0])
     except OSError as problem:
-        raise ScenarioError(f"cpu.profile: cannot read {path}: {problem.strerror}") from problem
+        raise ScenarioError(f"cpu.profile: cannot read {path}: {problem.strerror or problem}") from problem
 
 
-@lru_cache(maxsize=100)
-def _read(path: Path, changed_ns: int) -> Core:
+@lru_cache(maxsize=100)  # which may be asked for often
+def _parsed(path: Path, content: bytes) -> Core:
     try:
-        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        table: Any = tomllib.loads(content.decode())
         return Core.model_validate(table)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ScenarioError(f"cpu.profile: {path} is not a TOML file: {problem}") from problem
