@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -106,7 +107,7 @@ def play_in(
                     "such a run is never used again; choose another directory, or put the code in a file of its own"
                 )
             settings = scenario.as_dict()
-            wanted = {"seed": seed, "scenario": settings, "files": code.named_files(scenario)}
+            wanted = {"seed": operator.index(seed), "scenario": settings, "files": code.named_files(scenario)}
             check_same_run(path, stored, wanted | {"changes": as_list(scenario, changes)})
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return read_complete(path, scenario, stored)
