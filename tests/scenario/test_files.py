@@ -154,6 +154,7 @@ def test_the_shortest_path_to_a_field_is_meant() -> None:
     assert (scenario.system.rounds, scenario.data.buffer, scenario.data.samples) == (7, Window(rounds=3), 50)
     assert dict(scenario.learning.local)["lr"] == 0.5
     assert fs.preset("tiny", ["data.buffer=window", "buffer.rounds=4"]).data.buffer == Window(rounds=4)
+    assert fs.preset("tiny", ["arrivals=trace(path='a, [b.csv')"]).data.arrivals.model_dump()["path"] == "a, [b.csv"
 
 
 def test_the_smallest_plan_decides_what_can_ever_fit() -> None:

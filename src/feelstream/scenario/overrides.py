@@ -121,15 +121,18 @@ def _with_fields(override: Override) -> list[Override]:
 
 
 def split(text: str) -> list[str]:
-    """At commas, but not inside brackets.
+    """At commas, but not inside brackets, nor in a value in quotes.
 
-    >>> split("[1,2], [3,4]"), split("lyapunov(V=0.1,size=2), random")
-    (['[1,2]', '[3,4]'], ['lyapunov(V=0.1,size=2)', 'random'])
+    >>> split("[1,2], [3,4]"), split("lyapunov(V=0.1,size=2), random"), split("rate=3, path='a, b [1.csv'")
+    (['[1,2]', '[3,4]'], ['lyapunov(V=0.1,size=2)', 'random'], ['rate=3', "path='a, b [1.csv'"])
     """
-    pieces, depth = [""], 0
+    pieces, depth, quote = [""], 0, ""
     for letter in text:
-        depth += (letter in "[{(") - (letter in "]})")
-        if letter == "," and depth == 0:
+        if quote or (letter in "'\"" and pieces[-1].rstrip()[-1:] in ("", "=", "[", ",")):
+            quote = "" if letter == quote else quote or letter
+        else:
+            depth += (letter in "[{(") - (letter in "]})")
+        if letter == "," and depth == 0 and not quote:
             pieces.append("")
         else:
             pieces[-1] += letter
