@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import devices_of, small
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.columns import spent_j
 from feelstream.errors import RunError
 from feelstream.run import dataset_of, simulate_in
+from feelstream.run.run import saved_so_far
 
 LEARNING = ("learning.engine=native", "learning.lr=0.1", "learning.steps=3")
 
@@ -37,6 +39,9 @@ def test_the_model_is_that_of_the_last_round(tmp_path: Path) -> None:
 def test_without_a_model_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="learned nothing"):
         fs.simulate(small()).model()
+    stop_in(tmp_path / "stopped", small(*LEARNING), at=4)
+    with pytest.raises(RunError, match="the run is not finished, or its app kept the model, so there is none here"):
+        fs.read(saved_so_far(tmp_path / "stopped")).model()
     run = simulate_in(tmp_path / "run", small(*LEARNING))
     (tmp_path / "run" / "model.npz").write_bytes(b"PK damaged")
     with pytest.raises(RunError, match="is damaged"):

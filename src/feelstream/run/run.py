@@ -161,7 +161,13 @@ class Run:
         if self.theta is not None:
             return FinalModel(self.scenario, self.theta)
         if self.directory is None or MODEL not in self.manifest.digests:
-            raise RunError("the run learned nothing (learning.engine = none), so it has no model")
+            learns = self.manifest.resolved.learning.learns
+            why = (
+                "learned nothing (learning.engine = none)"
+                if not learns
+                else "is not finished, or its app kept the model"
+            )
+            raise RunError(f"the run {why}, so there is none here")
         check_digest(self.directory / MODEL, self.manifest.digests[MODEL])
         return FinalModel(self.scenario, read_model(self.directory / MODEL))
 
