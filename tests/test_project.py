@@ -1,9 +1,13 @@
-"""What contributors are told agrees with what there is: commands, versions, constraints."""
+"""What contributors are told agrees with what there is: commands, versions, constraints, layers."""
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -90,3 +94,37 @@ def test_the_lowest_versions_can_be_told() -> None:
     """`make test-lowest` installs them: a lower end, and nothing that would make it another version."""
     for needed in PROJECT["project"]["dependencies"]:
         assert re.match(r"[a-z\d]+>=[\d.]+(,|$)", needed), needed
+
+
+SOURCES = ("src", "studies/src")
+FORBIDDEN = {
+    "report": ("src/feelstream/report/groups.py", "feelstream.studies.claims"),
+    "experiment": ("src/feelstream/experiment/comparison.py", "feelstream.studies.claims"),
+    "api": ("src/feelstream/api/comparing.py", "feelstream.studies.registry"),
+    "another": ("studies/src/feelstream_studies/leaderboard/entries.py", "feelstream_studies.hu2023.paper"),
+    "core": ("studies/src/feelstream_studies/silicon/figure.py", "feelstream.run.files"),
+}
+
+
+def test_nothing_below_may_import_a_study_and_no_study_another(tmp_path: Path) -> None:
+    """The layer contracts of pyproject.toml are no words only: what they forbid is found."""
+    pytest.importorskip("importlinter")
+    for source in SOURCES:
+        shutil.copytree(ROOT / source, tmp_path / source, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for file, studied in FORBIDDEN.values():
+        with open(tmp_path / file, "a", encoding="utf-8") as text:
+            text.write(f"\nimport {studied}\n")
+    linter = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", linter, "--no-cache"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": ":".join(str(tmp_path / source) for source in SOURCES), "COLUMNS": "200"},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "Imports point downwards BROKEN" in said
+    for room in ("report", "experiment", "api"):
+        assert f"feelstream.{room} is not allowed to import feelstream.studies" in said
+    assert "feelstream_studies.leaderboard is not allowed to import feelstream_studies.hu2023" in said
+    assert "feelstream_studies.silicon.figure -> feelstream.run.files" in said
