@@ -41,6 +41,18 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a preset that is near": (lambda: fs.simulate("tny"), "did you mean 'tiny'?"),
     "a field that is near": (lambda: fs.simulate("tiny", v=3), "did you mean 'V'?"),
     "a field of text": (lambda: fs.simulate("tiny", rounds="a"), "system.rounds: must be a whole number, not 'a'"),
+    "an argument that is near": (
+        lambda: fs.simulate("tiny", sed=1),
+        "simulate: there is no argument 'sed'; did you mean 'seed'",
+    ),
+    "another that is near": (
+        lambda: fs.compare(["random"], "tiny", seds=3),
+        "no argument 'seds'; did you mean 'seeds'",
+    ),
+    "a field that is near, and an argument": (
+        lambda: fs.compare(["age"], "tiny", roundz=3),
+        "no field 'roundz'; did you",
+    ),
     "a seed of text": (lambda: fs.simulate("tiny", seed="a"), "seed must be a whole number, not 'a'"),  # type: ignore[arg-type]
     "several seeds in one run": (lambda: fs.simulate("tiny", seed=[1, 2]), "several seeds are for compare"),  # type: ignore[arg-type]
     "one value to sweep": (lambda: fs.sweep("tiny", {"V": 3}), "each with at least one value"),  # type: ignore[dict-item]

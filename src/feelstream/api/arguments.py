@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,30 @@ from typing import Any
 import numpy as np
 
 from feelstream.errors import ScenarioError
+from feelstream.plugins import did_you_mean
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import leaves
 from feelstream.scenario.files import load
 
 Entry = str | Policy | type[Policy] | Scenario
 
 
-def scenario_of(source: str | Path | Scenario, fields: dict[str, Any]) -> Scenario:
-    """A scenario with some fields changed."""
+def scenario_of(call: Callable[..., Any], source: str | Path | Scenario, fields: dict[str, Any]) -> Scenario:
+    """A scenario with some fields changed; call: what was given them, so that its own arguments may be meant."""
     if not isinstance(source, str | Path | Scenario):
         raise ScenarioError(f"the scenario must be a preset's name, a TOML file or a Scenario, not {source!r:.60}")
     scenario = source if isinstance(source, Scenario) else load(source)
-    return scenario.with_(**fields) if fields else scenario
+    try:
+        return scenario.with_(**fields) if fields else scenario
+    except ScenarioError as problem:
+        known = [leaf.path[-1] for leaf in leaves(Scenario, scenario.tables())]
+        own = list(signature(call).parameters)
+        for field in (field for field in fields if f"no field '{field}'" in str(problem)):
+            meant = did_you_mean(field, own)
+            if meant and meant == did_you_mean(field, [*own, *known]):  # nearer than any field
+                raise ScenarioError(f"{call.__name__}: there is no argument '{field}'; {meant}".rstrip()) from None
+        raise
 
 
 def whole_number(name: str, value: Any, otherwise: str = "") -> int:

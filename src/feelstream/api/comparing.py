@@ -271,7 +271,7 @@ def compare(
         return _of_runs([each if isinstance(each, Run) else read_run(each) for each in given])
     labelled = policies_of(policies)
     check_places("compare", fields)
-    base = scenario_of(scenario if scenario is not None else Scenario(), fields)
+    base = scenario_of(compare, Scenario() if scenario is None else scenario, fields)
     arms: list[Arm] = []
     for label, entry in labelled:
         if isinstance(entry, Scenario):
@@ -322,7 +322,7 @@ def sweep(
         over = {name: values for name, values in fields.items() if isinstance(values, list | tuple | range | ndarray)}
         fields = {name: value for name, value in fields.items() if name not in over}
     check_places("sweep", fields)
-    base = scenario_of(scenario, fields if over else {})
+    base = scenario_of(sweep, scenario, fields if over else {})
     grid = _grid(over)
     if any(name == "seed" for name, _ in grid):
         raise ScenarioError("sweep: give seeds, as in seeds=[1, 2]; every value is run with each of them")

@@ -54,7 +54,7 @@ def simulate(
     0.1
     """
     check_places("simulate", fields)
-    settings = scenario_of(scenario, fields)
+    settings = scenario_of(simulate, scenario, fields)
     seed = whole_number("simulate: seed", seed, "; several seeds are for compare")
     changes = _checked(changes, Change, "changes", "Change(12, 'V', 0.2)")
     callbacks = _checked(callbacks, Callback, "callbacks", "OpenMetrics()")

@@ -159,7 +159,7 @@ def tune(
     0.1
     """
     check_places("tune", fields)
-    chosen = scenario_of(scenario, fields)
+    chosen = scenario_of(tune, scenario, fields)
     allowed = float(np.mean(chosen.system.energy_budget_j)) if budget_j is None else budget_j
     if not isinstance(allowed, Real) or not 0 < allowed < float("inf"):
         raise ScenarioError(f"tune: budget_j must be a number of joules above 0, not {allowed!r:.60}")
