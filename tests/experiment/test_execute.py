@@ -294,8 +294,9 @@ def test_results_of_another_format(tmp_path: Path) -> None:
 )
 def test_a_damaged_plan_file(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "plan.json").write_text(content)
-    with pytest.raises(RunError, match=message):
-        load(tmp_path)
+    for use in (load, lambda out: in_process(two_arms(), out)):
+        with pytest.raises(RunError, match=message):
+            use(tmp_path)
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:

@@ -105,6 +105,26 @@ def test_changed_settings_play_anew_beside_the_old(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("second", "replaces"),
+    [
+        (two_arms((0, 1)), False),
+        (Plan("more", (*two_arms().arms, arm("third", "policy.name=age")), (0, 1, 2)), False),
+        (Plan("fewer", two_arms().arms[:1], (0, 1)), True),
+        (two_arms((0,)), True),
+        (two_arms((0, 1), "policy.size=3"), True),
+    ],
+    ids=["the same", "more", "fewer configurations", "fewer seeds", "other settings"],
+)
+def test_a_comparison_that_replaces_another_says_so(
+    second: Plan, replaces: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    in_process(two_arms((0, 1)), tmp_path)
+    in_process(second, tmp_path)
+    told = f"{tmp_path} held another comparison (ours, random, over 2 seeds); this one replaces its tables and report"
+    assert [record.getMessage().partition(", its runs")[0] for record in caplog.records] == [told] * replaces
+
+
+@pytest.mark.parametrize(
     ("arms", "seeds", "message"),
     [
         ((), (0,), "at least one configuration"),

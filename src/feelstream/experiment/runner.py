@@ -11,6 +11,7 @@ from typing import Any
 
 from feelstream import code
 from feelstream.columns import FORMAT
+from feelstream.display.quantities import counted
 from feelstream.errors import RunError, ScenarioError, sentence, sentence_and_place
 from feelstream.experiment import identity, store
 from feelstream.experiment.identity import Identity, canonical, run_names
@@ -23,6 +24,8 @@ from feelstream.run.checkpoint import rounds_so_far
 from feelstream.run.files import sole_writer, usable_directory
 from feelstream.scenario import model_cost
 from feelstream.version import __version__
+
+log = logging.getLogger("feelstream")
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def execute(
                 path = directories[arm.label, seed] = out / "runs" / name
                 jobs[path] = Job(arm.scenario, table, seed, path, made_with)
         if earlier is not None:
+            _tell_replaced(earlier, plan, out)
             _tell_repeated(earlier, plan, directories, known)
         store.write_plan(out, plan, directories, known, problems)
         why_not = store.checked(jobs)  # damage is reported, and nothing thrown away unasked
@@ -155,6 +159,15 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
     return replace(plan, arms=tuple(arms)), known, problems
 
 
+def _tell_replaced(earlier: Mapping[str, Any], plan: Plan, out: Path) -> None:
+    """Say that the stored plan was another one, of which something is not in this one: a configuration or a seed."""
+    if store.left_out(earlier, plan) or set(earlier["seeds"]) - {*plan.seeds}:
+        labels = [entry["label"] for entry in earlier["arms"]]
+        more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
+        held = f"{', '.join(labels[:3])}{more}, over {counted(len(earlier['seeds']), 'seed')}"
+        log.warning(f"{out} held another comparison ({held}); this one replaces its tables and report, its runs stay")
+
+
 def _tell_repeated(
     earlier: Mapping[str, Any], plan: Plan, directories: Mapping[Key, Path], known: Mapping[str, Mapping[str, Any]]
 ) -> None:
@@ -181,4 +194,4 @@ def _tell_repeated(
     why += ["the script has changed"] * bool(script) + [f"{name} has no file" for name in sorted(without)]
     keep = "; in a file of its own (file.py:Name) a policy keeps its runs" if script or without else ""
     are = "stored run is" if runs == 1 else "stored runs are"
-    logging.getLogger("feelstream").warning(f"{runs} {are} played again, since {' and '.join(why)}{keep}")
+    log.warning(f"{runs} {are} played again, since {' and '.join(why)}{keep}")

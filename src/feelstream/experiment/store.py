@@ -18,11 +18,13 @@ import polars as pl
 
 from feelstream.display.quantities import introduce
 from feelstream.errors import RunError
+from feelstream.experiment.identity import canonical
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
 from feelstream.run.files import appear_whole, check_digest, read_json, read_table, write_sealed
 from feelstream.run.manifest import Manifest
 from feelstream.run.trace import ROUNDS
+from feelstream.scenario.fields import flat
 from feelstream.scenario.files import stored_scenario
 from feelstream.version import __version__
 
@@ -171,7 +173,30 @@ def read_plan(file: Path) -> dict[str, Any] | None:
             f"{file} was written in format {written} and this version has format {FORMAT}; "
             "choose another directory or remove it"
         )
+    arms = stored.get("arms")
+    if not isinstance(stored.get("seeds"), list) or not isinstance(arms, list) or not all(map(_is_arm, arms)):
+        raise RunError(f"{file} is damaged: it does not describe a plan")
     return stored
+
+
+def _is_arm(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("label"), str) and isinstance(entry.get("scenario"), dict)
+
+
+def left_out(stored: Mapping[str, Any], plan: Plan) -> list[str]:
+    """Configurations of a stored plan that another plan does not have as they are; auto stands for the number that
+    came of it.
+    """
+    wanted = {arm.label: flat(arm.scenario.as_dict()) for arm in plan.arms}
+    there = {entry["label"]: flat(entry["scenario"]) for entry in stored["arms"]}
+    return [
+        label
+        for label, own in there.items()
+        if label not in wanted
+        or any(
+            value != "auto" and canonical(value) != canonical(own.get(field)) for field, value in wanted[label].items()
+        )
+    ]
 
 
 def checked(directories: Iterable[Path]) -> dict[Path, str | None]:

@@ -9,10 +9,9 @@ import typer
 from rich.text import Text
 
 from feelstream.errors import RunError
-from feelstream.experiment import Plan, Results, comparison, dask_executor, execute, load
+from feelstream.experiment import Plan, Results, comparison, dask_executor, execute, store
 from feelstream.experiment.measures import HEADLINE
 from feelstream.run.files import write_atomically
-from feelstream.scenario.fields import flat
 from feelstream.terminal import tables
 from feelstream.terminal.common import err, out
 from feelstream.terminal.progress import plan_bar
@@ -34,15 +33,12 @@ def untaken(directory: Path, plan: Plan) -> Path:
 
 
 def _holds(directory: Path, plan: Plan) -> bool:
-    """Whether the results there are of the plan's configurations; auto stands for the number that came of it."""
+    """Whether the results there are of the plan's configurations."""
     try:
-        there = {arm.label: flat(arm.scenario.as_dict()) for arm in load(directory).plan.arms}
+        stored = store.read_plan(directory / "plan.json")
     except RunError:
         return False
-    wanted = {arm.label: flat(arm.scenario.as_dict()) for arm in plan.arms}
-    return [*there] == [*wanted] and all(
-        value in ("auto", there[label].get(field)) for label, own in wanted.items() for field, value in own.items()
-    )
+    return stored is not None and len(stored["arms"]) == len(plan.arms) and not store.left_out(stored, plan)
 
 
 def failures(results: Results) -> list[dict[str, Any]]:
