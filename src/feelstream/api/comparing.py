@@ -24,7 +24,7 @@ from feelstream.api.arguments import Entry, check_places, names_of, policies_of,
 from feelstream.code import MAIN, texts
 from feelstream.display.quantities import QUANTITIES, counted, of_table
 from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import Arm, Failure, Plan, Results, comparison, execute, load
+from feelstream.experiment import Arm, Failure, Plan, Results, comparison, execute, gathered, load
 from feelstream.experiment.measures import HEADLINE, pareto_points
 from feelstream.learning import cores
 from feelstream.policies import Policy
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from feelstream.display.picture import Style
 
-NOT_GIVEN = "it is not among the runs that were given"
 log = logging.getLogger("feelstream")
 
 
@@ -334,29 +333,10 @@ def sweep(
 
 
 def _of_runs(runs: Sequence[Run]) -> Comparison:
-    """Arms are named by their policies, and by the fields in which those of one policy differ."""
-    arms, settings, where = list[Scenario](), list[dict[str, Any]](), Path(mkdtemp(prefix="feelstream-"))
-    for run in runs:
-        if run.scenario not in arms:
-            arms.append(run.scenario)
-            settings.append(flat(run.scenario.as_dict()))
-    labels = list[str]()
-    for scenario, own in zip(arms, settings, strict=True):
-        name = scenario.policy.plugin_name()
-        others = [other for each, other in zip(arms, settings, strict=True) if each.policy.plugin_name() == name]
-        differing = [field for field in own if any(other.get(field) != own[field] for other in others)]
-        labels.append(" ".join([name, *(f"{field.removeprefix('policy.')}={own[field]}" for field in differing)]))
-    places = dict[tuple[str, int], Path]()
-    for number, run in enumerate(runs):
-        key = labels[arms.index(run.scenario)], run.seed
-        if key in places:
-            raise ScenarioError(f"compare: there are two runs of {key[0]}, seed {key[1]}; give each once")
-        places[key] = run.directory or run.save(where / str(number))
-    plan = Plan("compare", tuple(map(Arm, labels, arms)), tuple(sorted({seed for _, seed in places})))
-    missing = [
-        Failure(label, seed, NOT_GIVEN) for label in labels for seed in plan.seeds if (label, seed) not in places
-    ]
-    found = Comparison(Results(plan, places, missing), where, is_kept=False)
+    """Runs that are in memory alone are written to a directory for the time being."""
+    where = Path(mkdtemp(prefix="feelstream-"))
+    places = [run.directory or run.save(where / str(number)) for number, run in enumerate(runs)]
+    found = Comparison(gathered("compare", runs, places), where, is_kept=False)
     finalize(found, rmtree, where, ignore_errors=True)
     return found
 

@@ -8,6 +8,6 @@ results.rounds()
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.pool import dask_executor
 from feelstream.experiment.runner import Progress, execute
-from feelstream.experiment.store import Failure, Results, load
+from feelstream.experiment.store import Failure, Results, gathered, load
 
-__all__ = ["Arm", "Failure", "Plan", "Progress", "Results", "dask_executor", "execute", "load"]
+__all__ = ["Arm", "Failure", "Plan", "Progress", "Results", "dask_executor", "execute", "gathered", "load"]

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
 from feelstream.display.quantities import introduce
-from feelstream.errors import RunError
+from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment.identity import canonical
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
@@ -30,6 +32,7 @@ from feelstream.version import __version__
 
 FORMAT = 1
 NOT_YET = "not finished yet; give the command that began it again to finish it"
+NOT_GIVEN = "it is not among the runs that were given"
 Key = tuple[str, int]  # label of the arm, seed
 Of = TypeVar("Of")
 Reasons = Mapping[Of, str | None]  # a problem in a sentence; None where there is none
@@ -140,6 +143,37 @@ def load(out: str | Path) -> Results:
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise RunError(f"{file} is damaged: it does not describe a plan") from problem
     return Results.of(plan, directories, problems, checked(directories.values()))
+
+
+def gathered(name: str, runs: Sequence[Run], places: Sequence[Path], alike: bool = False) -> Results:
+    """Runs that were made one by one, each in its directory: those of one scenario are seeds of one configuration.
+
+    They compare in pairs by seed where their worlds are the same, which is for who made them to see to. alike: whether
+    a run may be there twice; then each is named by its directory.
+    """
+    keys = [(label, run.seed) for label, run in zip(_labels(runs), runs, strict=True)]
+    if twice := [key for key, count in Counter(keys).items() if count > 1]:
+        if not alike:
+            raise ScenarioError(f"compare: there are two runs of {twice[0][0]}, seed {twice[0][1]}; give each once")
+        keys = [(place.name, run.seed) for place, run in zip(places, runs, strict=True)]
+    arms = {label: Arm(label, run.scenario) for (label, _), run in zip(keys, runs, strict=True)}
+    plan = Plan(name, tuple(arms.values()), tuple(sorted({run.seed for run in runs})))
+    found = dict(zip(keys, places, strict=True))
+    return Results(plan, found, [Failure(*key, NOT_GIVEN) for key in product(arms, plan.seeds) if key not in found])
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """Of each its policy, and the fields in which runs of that policy differ."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        tables.setdefault(run.scenario.policy.plugin_name(), []).append(flat(run.scenario.as_dict()))
+    fields = {name: [key for key in dict.fromkeys(chain(*own)) if len({canonical(table.get(key)) for table in own}) > 1]
+              for name, own in tables.items()}  # fmt: skip
+    labels = list[str]()
+    for name, own in ((run.scenario.policy.plugin_name(), flat(run.scenario.as_dict())) for run in runs):
+        said = [f"{key.removeprefix('policy.')}={own[key]}" for key in fields[name] if key in own]
+        labels.append(" ".join([name, *said]))
+    return labels
 
 
 def write_plan(

@@ -25,7 +25,7 @@ from feelstream.report.content import Content, Section, render
 from feelstream.report.figures import AGAINST
 from feelstream.report.groups import by_world, same_budget_j, varied
 from feelstream.report.html.page import page
-from feelstream.run import Run, read
+from feelstream.run import read
 from feelstream.run.files import usable_directory, write_atomically
 
 
@@ -52,25 +52,10 @@ def results_in(directory: str | Path) -> Results:
             f"{path} is {'a file, not' if path.exists() else 'not there; give'} a directory of results or of a run"
         )
     if len(runs := [read(each.parent) for each in sorted(path.glob("*/run.json"))]) > 1:
-        return _side_by_side(path, runs)
+        return experiment.gathered(path.resolve().name, runs, [run.directory or path for run in runs], alike=True)
     inside = sorted(each.parent for name in ("plan.json", "run.json") for each in path.glob(f"*/{name}"))
     instead = f"; in it are {', '.join(map(str, inside[:3]))}{', …' if len(inside) > 3 else ''}" if inside else ""
     raise RunError(f"{path} holds neither results (plan.json) nor a run (run.json){instead}")
-
-
-def _side_by_side(path: Path, runs: Sequence[Run]) -> Results:
-    """Runs that were made one by one, by policy and seed; by their directories where that is not enough.
-
-    They compare in pairs by seed where their worlds are the same, which is for who made them to see to.
-    """
-    directories = [run.directory or path for run in runs]
-    labels = [run.scenario.policy.plugin_name() for run in runs]
-    if len({*zip(labels, (run.seed for run in runs), strict=True)}) < len(runs):
-        labels = [directory.name for directory in directories]
-    arms = {label: Arm(label, run.scenario) for label, run in zip(labels, runs, strict=True)}
-    plan = Plan(path.resolve().name, tuple(arms.values()), tuple(sorted({run.seed for run in runs})))
-    found = {(label, run.seed): place for label, run, place in zip(labels, runs, directories, strict=True)}
-    return Results.of(plan, found, {}, dict.fromkeys(directories))
 
 
 def write(

@@ -25,7 +25,7 @@ from feelstream.experiment.measures import (
     tables,
 )
 from feelstream.experiment.statistics import FEW_SEEDS, LEAST_SEEDS, LEVEL, TEST, UNCLEAR, UNCLEAR_BY_HOLM
-from feelstream.experiment.store import NOT_YET
+from feelstream.experiment.store import NOT_GIVEN, NOT_YET
 from feelstream.plugins import near_or_all
 
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
@@ -112,11 +112,11 @@ def _alike(rows: Rows) -> list[str]:
 
 
 def failed(results: Results, played: bool = True) -> list[str]:
-    """A line for each reason why runs failed, with the first of these runs; without `played`, what is not finished has
-    not failed.
+    """A line for each reason why runs failed, with the first of these runs; without `played`, what is not finished, or
+    was not given, has not failed.
     """
     reasons: dict[str, list[str]] = {}
-    for failure in (each for each in results.failures if played or each.reason != NOT_YET):
+    for failure in (each for each in results.failures if played or each.reason not in (NOT_YET, NOT_GIVEN)):
         reasons.setdefault(failure.reason, []).append(f"{failure.arm}, seed {failure.seed}")
     more = {reason: f" and {len(runs) - 3} more" if len(runs) > 3 else "" for reason, runs in reasons.items()}
     return [f"failed: {'; '.join(runs[:3])}{more[reason]}: {reason}" for reason, runs in reasons.items()]

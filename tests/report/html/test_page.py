@@ -23,6 +23,7 @@ from feelstream.experiment.runs import of_rounds
 from feelstream.report.charts import MOST_SEEDS, curve_chart
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.page import origin
+from feelstream.terminal.tables import failed
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +180,16 @@ def test_a_single_run_has_a_report(tmp_path):
         "Mean energy queue",
         "Largest energy queue",
     }
+
+
+def test_runs_that_were_made_one_by_one_are_seeds_of_their_scenario(tmp_path):
+    for name, seed, V in (("a", 0, 0.1), ("b", 1, 0.2), ("c", 1, 0.1)):
+        fs.simulate("tiny", seed, V=V, rounds=2, engine="none", out=tmp_path / name)
+    results = report.results_in(tmp_path)
+    assert results.finished == [("lyapunov V=0.1", 0), ("lyapunov V=0.1", 1), ("lyapunov V=0.2", 1)]
+    assert failed(results, played=False) == []
+    fs.simulate("tiny", 0, V=0.1, rounds=2, engine="none", out=tmp_path / "again")
+    assert [arm.label for arm in report.results_in(tmp_path).plan.arms] == ["a", "again", "b", "c"]
 
 
 def test_runs_without_device_tables_have_no_maps(tmp_path):
