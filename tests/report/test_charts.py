@@ -13,12 +13,12 @@ from small_results import NASTY
 
 import feelstream as fs
 from feelstream.display.chart import limits_of
-from feelstream.display.picture import legend_below
+from feelstream.display.picture import figure_of, legend_below
 from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import FeelstreamError
 from feelstream.experiment.measures import Point
 from feelstream.report.charts import pareto_chart
-from feelstream.report.figures import pareto_figure
+from feelstream.report.figures import FRONT
 from feelstream.report.html.charts import to_plotly
 
 QUICK: Any = {"workers": 1, "rounds": 3}
@@ -140,7 +140,7 @@ def test_an_arm_that_spends_nothing_has_a_place_on_a_logarithmic_axis() -> None:
     assert places == sorted(set(places))
     assert places[0] == pytest.approx(axis["tickvals"][0], rel=1e-5)
     assert axis["range"][0] < np.log10(places[0])
-    (axes,) = pareto_figure(points).axes
+    (axes,) = figure_of([pareto_chart(points)], 1, FRONT).axes
     assert [line.get_label() for line in axes.get_lines()] == ["Pareto front", *(point.arm for point in points)]
 
 
@@ -164,7 +164,7 @@ def test_a_front_of_one_point_is_no_line_and_bars_are_all_in_the_picture() -> No
 def test_where_accuracies_differ_much_the_good_ones_are_spread_by_their_error() -> None:
     near, far = ([Point(f"{a}", 1.0, None, a, None, True) for a in both] for both in ((70.0, 80.0), (50.0, 98.0)))
     assert not pareto_chart(near).y.by_error
-    (axes,) = pareto_figure(far).axes
+    (axes,) = figure_of([pareto_chart(far)], 1, FRONT).axes
     low, middle, high = (axes.transData.transform((1.0, accuracy))[1] for accuracy in (50.0, 90.0, 98.0))
     assert high - middle == pytest.approx((middle - low) * np.log(10.5 / 2.5) / np.log(50.5 / 10.5), rel=1e-6)
     assert {"50", "90", "98"} <= {tick.get_text() for tick in axes.get_yticklabels()}
@@ -175,4 +175,4 @@ def test_charts_are_valid_plotly_and_figures_take_odd_names() -> None:
     chart = to_plotly(pareto_chart(points))
     go.Figure(data=chart["traces"], layout=chart["layout"])
     assert not any("<" in trace["name"] for trace in chart["traces"])
-    pareto_figure(points).draw_without_rendering()
+    figure_of([pareto_chart(points)], 1, FRONT).draw_without_rendering()

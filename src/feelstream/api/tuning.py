@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from feelstream.api.arguments import check_places, scenario_of, seeds_of
-from feelstream.api.comparing import Comparison, played, written
+from feelstream.api.comparing import played
+from feelstream.api.comparison import Comparison, written
 from feelstream.display.quantities import QUANTITIES, counted
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
@@ -76,10 +77,11 @@ class Tuning:
 
     def plot(self, *, ax: Any = None, figsize: tuple[float, float] | None = None, style: Style = None) -> Figure:
         """Importance, and accuracy where it was learned, against energy; options as those of `Comparison.plot`."""
-        from feelstream.display.picture import Look
-        from feelstream.report.figures import trade_off_figure
+        from feelstream.display.picture import COLUMN_WIDTH_IN, Look, figure_of
+        from feelstream.report.charts import trade_off_charts
 
-        return trade_off_figure(self.field, self.trades, self.budget_j, Look(ax, figsize, style))
+        charts = trade_off_charts(self.field, self.trades, self.budget_j)
+        return figure_of(charts, 2, (COLUMN_WIDTH_IN, 0.9 * COLUMN_WIDTH_IN), Look(ax, figsize, style))
 
     def to_csv(self, file: str | Path | None = None) -> str:
         """`table` as CSV, and written to a file if one is given."""

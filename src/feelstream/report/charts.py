@@ -31,6 +31,7 @@ from feelstream.report.groups import Varied
 MOST_SEEDS = 100  # lines of single seeds of one arm: more are one patch of colour
 MOST_VALUES = 8  # of a field that was varied, each of which gets a tick
 GOOD, APART = 90.0, 12.0  # %; from here on, and from this distance to the worst, differences are of the error
+AGAINST = ("late_accuracy", "energy_j")  # what is shown against a field that was varied
 TITLE = "Accuracy at the end of the run against energy"
 
 

@@ -10,16 +10,12 @@ from matplotlib.figure import Figure
 
 from feelstream.display.chart import Chart
 from feelstream.display.picture import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, Look, drawable, figure_of, styled
-from feelstream.errors import RunError
-from feelstream.experiment.measures import Point
 from feelstream.experiment.statistics import band_by_round
-from feelstream.experiment.tuning import Trade
-from feelstream.report.charts import curve_chart, ends_charts, pareto_chart, trade_off_charts, varied_charts
-from feelstream.report.groups import Group, Panel, PanelFigure, Varied
+from feelstream.report.charts import curve_chart, ends_charts
+from feelstream.report.groups import Group, Panel, PanelFigure
 from feelstream.run.files import write_atomically
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
-AGAINST = ("late_accuracy", "energy_j")
 ROW_IN, AROUND_IN = 0.19, 0.75  # of whole runs: height of a row, and of all that is not rows
 PANEL = (COLUMN_WIDTH_IN, PANEL_HEIGHT_IN)
 FRONT = (2 * COLUMN_WIDTH_IN, 1.15 * COLUMN_WIDTH_IN)
@@ -49,21 +45,6 @@ def curve_figure(
     return figure_of(charts, len(measured), PANEL, look)
 
 
-def varied_figure(
-    axis: Varied,
-    summary: pl.DataFrame,
-    runs: pl.DataFrame,
-    quantities: Sequence[str] = AGAINST,
-    look: Look | None = None,
-    budget_j: float | None = None,
-) -> Figure:
-    """Each quantity against the field, side by side; see `varied_charts`."""
-    charts = varied_charts(axis, summary, runs, quantities, budget_j)
-    if not charts:
-        raise RunError(f"no run along {axis.field} has finished")
-    return figure_of(charts, len(charts), PANEL, look)
-
-
 def ends_figure(
     arms: Sequence[str], summary: pl.DataFrame, runs: pl.DataFrame, quantities: Sequence[str], look: Look
 ) -> Figure:
@@ -71,17 +52,6 @@ def ends_figure(
     charts = ends_charts(arms, summary, runs, quantities)
     size = (COLUMN_WIDTH_IN * max(1 / len(charts), 0.7), ROW_IN * len(arms) + AROUND_IN)
     return figure_of(charts, len(charts), size, look)
-
-
-def pareto_figure(points: Sequence[Point], look: Look | None = None) -> Figure:
-    """All arms with 95 % intervals, those on the front filled and joined."""
-    return figure_of([pareto_chart(points)], 1, FRONT, look)
-
-
-def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float, look: Look | None = None) -> Figure:
-    """What each weight brought against its energy; see `trade_off_charts`."""
-    charts = trade_off_charts(field, trades, budget_j)
-    return figure_of(charts, 2, (COLUMN_WIDTH_IN, 0.9 * COLUMN_WIDTH_IN), look)
 
 
 def panel_chart(panel: Panel, rounds: pl.DataFrame) -> Chart:

@@ -20,9 +20,8 @@ from feelstream.experiment.measures import HEADLINE, differences, measured, pare
 from feelstream.experiment.runs import of_rounds
 from feelstream.experiment.statistics import LEAST_SEEDS, TEST
 from feelstream.report import figures
-from feelstream.report.charts import TITLE, pareto_chart, varied_charts
+from feelstream.report.charts import AGAINST, TITLE, pareto_chart, varied_charts
 from feelstream.report.content import Content, Section, render
-from feelstream.report.figures import AGAINST
 from feelstream.report.groups import by_world, same_budget_j, varied
 from feelstream.report.html.page import page
 from feelstream.run import read
