@@ -86,6 +86,10 @@ def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:
         "lyapunov V=0.1 system.devices=6",
     ]
     assert found.results.plan.arms[2].scenario == small("policy.V=0.1", "system.devices=5")
+    own = fs.sweep(
+        small(), V=[0.01, 0.1], policies={"mine": "lyapunov", "by chance": "random"}, seeds=1, executor=threads
+    )
+    assert own.arms == ["mine V=0.01", "mine V=0.1", "by chance"]  # labels as those of compare
     with pytest.raises(RunError, match=r"no configurations differ in policy\.size alone; those that do: .*policy\.V"):
         found.plot(against="policy.size")
     axes = found.plot(against="policy.V").axes

@@ -88,6 +88,20 @@ WRONG: dict[str, tuple[Any, str]] = {
     "V to tune": (lambda: fs.tune("tiny", V=[0.1, 1.0]), "give the values to try as weights"),
     "a policy without a weight": (lambda: fs.tune("tiny", policy="random"), "has no weight to tune"),
     "a negative budget": (lambda: fs.tune("tiny", budget_j=-1.0), "budget_j must be a number of joules above 0"),
+    "more seeds than there is memory for": (lambda: fs.compare(["age"], "tiny", seeds=10**12), "at most 1,000,000 are"),
+    "a range of as many": (lambda: fs.tune("tiny", seeds=range(10**12)), "at most 1,000,000 are possible"),
+    "a seed that no table holds": (lambda: fs.compare(["age"], "tiny", seeds=[2**63]), "a seed must be at most"),
+    "the same of one run": (
+        lambda: fs.simulate("tiny", seed=2**63),
+        "simulate: seed must be at most 9223372036854775807",
+    ),
+    "threads as a text": (lambda: fs.simulate("tiny", threads="2"), "threads must be a whole number, not '2'"),  # type: ignore[arg-type]
+    "a number as directory": (lambda: fs.compare(["age"], "tiny", out=3), "compare: out must be a directory, as in"),  # type: ignore[arg-type]
+    "a number as run directory": (lambda: fs.simulate("tiny", out=3), "simulate: out must be a directory, as in"),  # type: ignore[arg-type]
+    "a run in place of runs": (lambda: fs.compare(runs="runs/a"), "give runs as a list"),
+    "a number in place of runs": (lambda: fs.compare(runs=3), "give runs as a list"),  # type: ignore[arg-type]
+    "a number as a field": (lambda: fs.sweep("tiny", {3: [1]}), "give at least one field"),  # type: ignore[dict-item]
+    "a number as policies": (lambda: fs.sweep("tiny", V=[1.0], policies=3), "sweep: give the policies as a list"),  # type: ignore[arg-type]
     "a run that is not there": (lambda: fs.read("nowhere"), "nowhere is not a run directory"),
 }
 
@@ -108,7 +122,10 @@ def found() -> fs.Comparison:
     ("options", "said"),
     [
         ({"style": "seaborn"}, "style: matplotlib has no style 'seaborn'; known: "),
-        ({"figsize": 3}, "figsize: must be a width and a height in inches"),
+        ({"style": {"nope": 1}}, "style: matplotlib does not take {'nope': 1}: 'nope' is not a valid value"),
+        ({"style": {"axes.labelsize": "huge"}}, "Key axes.labelsize: huge is not a valid font size"),
+        ({"style": 3}, "style: matplotlib does not take 3"),
+        *(({"figsize": size}, "figsize: must be a width and a height in inches") for size in (3, (-1, 1), ("a", "b"))),
         ({"ax": 3}, "ax: must be 2 Axes, one for each panel, not 3"),
         ({"against": "W"}, "no configurations differ in W alone"),
     ],
@@ -173,3 +190,7 @@ def test_a_table_names_what_is_missing(found: fs.Comparison) -> None:
     assert "one seed: no interval; fewer than 5 seeds: no verdict" in str(found)
     with pytest.raises(FeelstreamError, match="there is no quantity 'energy'; did you mean 'energy_j'"):
         found.table(["energy"])
+    with pytest.raises(FeelstreamError, match="there is no quantity '3'; allowed: "):
+        found.table(3)  # type: ignore[arg-type]
+    with pytest.raises(FeelstreamError, match="report: directory must be a directory, as in 'results/first', not 3"):
+        found.report(3)  # type: ignore[arg-type]

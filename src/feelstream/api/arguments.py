@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
 from numbers import Integral
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from feelstream.errors import ScenarioError
+from feelstream.experiment.plan import MOST_SEED
 from feelstream.plugins import did_you_mean
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
@@ -37,19 +39,32 @@ def scenario_of(call: Callable[..., Any], source: str | Path | Scenario, fields:
         raise
 
 
-def whole_number(name: str, value: Any, otherwise: str = "") -> int:
-    """A Python int of any whole number, NumPy's too; True is none."""
+def whole_number(name: str, value: Any, low: int = 1, otherwise: str = "") -> int:
+    """A Python int of any whole number that is not below `low`, NumPy's too; True is none. otherwise: more advice."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise ScenarioError(f"{name} must be a whole number, not {value!r:.60}{otherwise}")
-    return int(value)
+    number = int(value)
+    if not low <= number <= MOST_SEED:
+        allowed = f"{low} or more" if number < low else f"at most {MOST_SEED}"
+        raise ScenarioError(f"{name} must be {allowed}, not {number}")
+    return number
 
 
-def seeds_of(name: str, seeds: Any) -> tuple[int, ...]:
+def directory_of(name: str, value: Any) -> Path:
+    """A directory, given as text or a path."""
+    if not isinstance(value, str | PathLike):
+        raise ScenarioError(f"{name} must be a directory, as in 'results/first', not {value!r:.60}")
+    return Path(value)
+
+
+def seeds_of(name: str, seeds: Any) -> Sequence[int]:
     """Which seeds: the first so many, or those of any list, range, array or generator."""
     if isinstance(seeds, Integral) and not isinstance(seeds, bool):
         if seeds < 1:
             raise ScenarioError(f"{name}: seeds must be at least 1, not {seeds}")
-        return tuple(range(int(seeds)))
+        seeds = range(int(seeds))
+    if isinstance(seeds, range) and seeds:  # not listed, since a plan refuses what would not fit into memory
+        return seeds
     listed: list[Any] = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str | Mapping) else [None]
     if not all(isinstance(seed, Integral) and not isinstance(seed, bool) for seed in listed):
         shown = f"{seeds!r:.60}"
@@ -59,19 +74,19 @@ def seeds_of(name: str, seeds: Any) -> tuple[int, ...]:
     return tuple(map(int, listed))
 
 
-def policies_of(policies: Any) -> list[tuple[str | None, Entry]]:
+def policies_of(name: str, policies: Any) -> list[tuple[str | None, Entry]]:
     """Label, if one was given, and policy of each; a set has no first, with which the others are compared."""
     one = isinstance(policies, str | Path | Policy | type | Scenario | set | frozenset)
     pairs = () if one or not isinstance(policies, Iterable) else policies
     pairs = pairs.items() if isinstance(pairs, Mapping) else ((None, entry) for entry in pairs)
     labelled: list[tuple[str | None, Entry]] = list(pairs)
     if not labelled:
-        raise ScenarioError("compare: give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')")
+        raise ScenarioError(f"{name}: give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')")
     for label, entry in labelled:
         if not isinstance(entry, str | Policy | type | Scenario):
-            raise ScenarioError(f"compare: a policy must be a name, a Policy or a Scenario, not {entry!r:.60}")
+            raise ScenarioError(f"{name}: a policy must be a name, a Policy or a Scenario, not {entry!r:.60}")
         if label is not None and not (isinstance(label, str) and label.strip()):
-            raise ScenarioError(f"compare: a label must be text, as in {{'mine': 'random'}}, not {label!r:.60}")
+            raise ScenarioError(f"{name}: a label must be text, as in {{'mine': 'random'}}, not {label!r:.60}")
     return labelled
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, whole_number
+from feelstream.api.arguments import Entry, check_places, directory_of, policies_of, scenario_of, seeds_of, whole_number
 from feelstream.api.comparison import Comparison
 from feelstream.code import MAIN, texts
 from feelstream.errors import ScenarioError
@@ -63,11 +63,13 @@ def compare(
     >>> found.table(["energy_j"]).columns
     ['arm', 'energy_j', 'energy_j_low', 'energy_j_high', 'energy_j_verdict']
     """
+    if isinstance(runs, str | Path | Run) or not isinstance(runs, Iterable):
+        raise ScenarioError("compare: give runs as a list, as in compare(runs=['runs/a', 'runs/b'])")
     if given := list(runs):
         if policies or scenario is not None or fields:
             raise ScenarioError("compare: give runs alone, as in compare(runs=['runs/a', 'runs/b'])")
         return _of_runs([each if isinstance(each, Run) else read_run(each) for each in given])
-    labelled = policies_of(policies)
+    labelled = policies_of("compare", policies)
     check_places("compare", fields)
     base = scenario_of(compare, Scenario() if scenario is None else scenario, fields)
     arms: list[Arm] = []
@@ -75,11 +77,8 @@ def compare(
         if isinstance(entry, Scenario):
             changed = entry.with_(**fields) if fields else entry
             arms.append(Arm(label or changed.policy.plugin_name(), changed))
-            continue
-        found = comparison.arms(base, [entry])
-        if label and len(found) > 1:
-            raise ScenarioError(f"compare: '{label}' is the label of {len(found)} policies; give each its own")
-        arms += [Arm(label or arm.label, arm.scenario) for arm in found]
+        else:
+            arms += comparison.arms(base, [(label, entry)])
     plan = Plan("compare", tuple(arms), seeds_of("compare", seeds))
     return played(plan, out, workers, executor, progress)
 
@@ -88,7 +87,7 @@ def sweep(
     scenario: str | Path | Scenario,
     over: Mapping[str, Iterable[Any]] | None = None,
     *,
-    policies: Iterable[str | Policy | type[Policy]] = (),
+    policies: str | Policy | type[Policy] | Iterable[Entry] | Mapping[str, Entry] = (),
     seeds: int | Iterable[int] = 10,
     out: str | Path | None = None,
     workers: int | None = None,
@@ -102,7 +101,7 @@ def sweep(
         scenario: A preset's name, a TOML file or a Scenario.
         over: The values of each field, which is named alone or with its section, as in `{"policy.V": [0.01, 1]}`.
             Without it, every keyword that is a list, a tuple, a range or an array is swept, as in `V=[0.01, 1]`.
-        policies: As in `compare`; by default the scenario's own.
+        policies: As in `compare`, or one alone; by default the scenario's own.
         seeds: How many, or which.
         out: As in `compare`.
         workers: As in `compare`.
@@ -125,7 +124,8 @@ def sweep(
     if any(name == "seed" for name, _ in grid):
         raise ScenarioError("sweep: give seeds, as in seeds=[1, 2]; every value is run with each of them")
     one = isinstance(policies, str | Policy | type)
-    arms = comparison.arms(base, [policies] if one else list(policies), (), grid)  # type: ignore[list-item]
+    listed = policies_of("sweep", [policies] if one else policies) if one or policies != () else []
+    arms = comparison.arms(base, listed, (), grid)  # type: ignore[arg-type]
     swept = tuple(_whole(name, arms[0].scenario) for name, _ in grid)
     plan = Plan("sweep", tuple(arms), seeds_of("sweep", seeds))
     return played(plan, out, workers, executor, progress, swept)
@@ -164,7 +164,10 @@ def read(directory: str | Path) -> Any:
 
 def _grid(over: Any) -> list[tuple[str, list[Any]]]:
     """The fields that are swept, each with its values."""
-    lists = isinstance(over, Mapping) and all(not isinstance(v, str) and isinstance(v, Iterable) for v in over.values())
+    lists = isinstance(over, Mapping) and all(
+        isinstance(name, str) and not isinstance(values, str) and isinstance(values, Iterable)
+        for name, values in over.items()
+    )
     grid = [(name, list(values)) for name, values in over.items()] if lists else []
     if not grid or not all(values for _, values in grid):
         raise ScenarioError(
@@ -189,7 +192,7 @@ def played(
 ) -> Comparison:
     """Run what is missing of a plan. out, workers, executor, progress: as in `compare`. swept: fields of a sweep."""
     workers = None if workers is None else whole_number(f"{plan.name}: workers", workers)
-    where = Path(mkdtemp(prefix="feelstream-") if out is None else out)
+    where = Path(mkdtemp(prefix="feelstream-")) if out is None else directory_of(f"{plan.name}: out", out)
     own = _threads(plan, workers) if executor is None else None
     try:
         with own or nullcontext(), plan_bar(plan.name, progress) as tell:

@@ -12,7 +12,7 @@ from weakref import finalize
 
 import polars as pl
 
-from feelstream.api.arguments import names_of
+from feelstream.api.arguments import directory_of, names_of
 from feelstream.display.quantities import QUANTITIES, counted, of_table
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
@@ -167,7 +167,8 @@ class Comparison:
         from feelstream.report import write
 
         own = self.directory if self.is_kept else Path("results") / self.results.plan.name
-        return write(self.results, directory or own, summary=self._summary).report
+        place = own if directory is None else directory_of("report: directory", directory)
+        return write(self.results, place, summary=self._summary).report
 
     def table(self, quantities: str | Sequence[str] = HEADLINE) -> pl.DataFrame:
         """One row per configuration: of each quantity its mean, its 95 % interval and the verdict against the first.

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from feelstream import run as runs
-from feelstream.api.arguments import check_places, scenario_of, whole_number
+from feelstream.api.arguments import check_places, directory_of, scenario_of, whole_number
 from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment.hindsight import Bound, bound_of
@@ -55,7 +55,9 @@ def simulate(
     """
     check_places("simulate", fields)
     settings = scenario_of(simulate, scenario, fields)
-    seed = whole_number("simulate: seed", seed, "; several seeds are for compare")
+    seed = whole_number("simulate: seed", seed, 0, "; several seeds are for compare")
+    threads = None if threads is None else whole_number("simulate: threads", threads)
+    out = None if out is None else directory_of("simulate: out", out)
     changes = _checked(changes, Change, "changes", "Change(12, 'V', 0.2)")
     callbacks = _checked(callbacks, Callback, "callbacks", "OpenMetrics()")
     with bar(f"{settings.policy.plugin_name()}, seed {seed}", progress is True) as show:

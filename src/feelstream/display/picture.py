@@ -108,11 +108,14 @@ class Look:
                 except OSError:
                     known = ", ".join(mpl.style.available)  # pyright: ignore
                     raise RunError(f"style: matplotlib has no style {self.style!r}; known: {known}") from None
+                except (KeyError, TypeError, ValueError) as problem:
+                    said = str(problem.args[0] if problem.args else problem)
+                    raise RunError(f"style: matplotlib does not take {self.style!r:.60}: {said}") from None
             yield
 
     def panels(self, count: int, across: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
         """A figure and so many axes, `across` to a row: the user's own, or new ones. size: of one panel, in inches."""
-        if self.figsize is not None and np.shape(self.figsize) != (2,):
+        if self.figsize is not None and not _is_size(self.figsize):
             raise RunError(f"figsize: must be a width and a height in inches, as in (6, 3), not {self.figsize!r}")
         if self.ax is not None:
             given = self._given(count)
@@ -132,6 +135,11 @@ class Look:
             found = len(given) if all(isinstance(axes, Axes) for axes in given) else repr(self.ax)
             raise RunError(f"ax: must be {count} Axes, one for each panel, not {found}")
         return given
+
+
+def _is_size(given: Any) -> bool:
+    size = np.asarray(given)
+    return size.shape == (2,) and size.dtype.kind in "fiu" and bool(np.isfinite(size).all() and (size > 0).all())
 
 
 def line_colour(index: int) -> str:

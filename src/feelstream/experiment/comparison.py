@@ -33,21 +33,22 @@ from feelstream.scenario.overrides import (
 )
 
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
-
+Entry = str | Policy | type[Policy]
 
 MOST_ARMS = 10_000  # more take minutes to check, and nobody reads their table
 
 
 def arms(
     source: str | Path | Scenario,
-    policies: Sequence[str | Policy | type[Policy]] = (),
+    policies: Iterable[Entry | tuple[str | None, Entry]] = (),
     overrides: Iterable[AnyOverride] = (),
     vary: Iterable[str | Varied] = (),
 ) -> tuple[Arm, ...]:
     """An arm for each policy at each point of the grid.
 
     policies: names, `file.py:Class`, either with fields as in `lyapunov(V=0.1,metric=amount)`, or `all`, or objects;
-    none: that of the scenario. Several names may share an entry, with commas between. overrides: `section.field=value`,
+    none: that of the scenario. Several names may share an entry, with commas between; of a pair, the first is what the
+    policy is to be called. overrides: `section.field=value`,
     or the field alone. vary: `section.field=value,value,…`, for a grid. A field of a policy is passed over for policies
     that do not have it, if at least one of them does.
     """
@@ -77,15 +78,16 @@ def arms(
     return tuple(found.values())
 
 
-def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> dict[str, tuple[Override, ...]]:
+def _by_label(policies: Iterable[Entry | tuple[str | None, Entry]], learns: bool) -> dict[str, tuple[Override, ...]]:
     """Each policy that was asked for as the overrides that set it, the first of which is its name or itself.
 
     `name`, `name(field=value,…)` or an object; the label of an object has the fields that were set. all: but those that
     ask devices for reports of a model, where there is none.
     """
     every = [name for name in POLICIES.names() if learns or not POLICIES.lookup(name)().probes]  # type: ignore[attr-defined]
-    found: dict[str, tuple[Override, ...]] = {}
-    for entry in policies:
+    whole: dict[str, tuple[Override, ...]] = {}
+    for called, entry in (each if isinstance(each, tuple) else (None, each) for each in policies):
+        found: dict[str, tuple[Override, ...]] = {}
         if isinstance(entry, str):
             for name in (each for part in split(entry) for each in (every if part == "all" else [part])):
                 named, *settings = parsed([Override("policy.name", name)])
@@ -96,7 +98,11 @@ def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
             own = ",".join(f"{field}={getattr(policy, field)}" for field in sorted(policy.model_fields_set))
             name = policy.plugin_name().rpartition(":")[2] if isinstance(entry, Policy) else policy.plugin_name()
             found.setdefault(f"{name}({own})" if own else name, (Override("policy", policy),))
-    return found
+        if called and len(found) > 1:
+            raise ScenarioError(f"compare: '{called}' is the label of {len(found)} policies; give each its own")
+        for label, overrides in found.items():
+            whole.setdefault(called or label, overrides)
+    return whole
 
 
 def _said(value: Any) -> str:

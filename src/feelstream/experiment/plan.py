@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
 
+MOST_SEED = 2**63 - 1  # that a column of tables holds
 MOST_RUNS = 1_000_000  # each has a directory of its own
 SHORT = 50_000  # rows of devices × rounds up to which a run without learning is over in moments
 
@@ -31,7 +32,7 @@ class Plan:
 
     name: str
     arms: tuple[Arm, ...]
-    seeds: tuple[int, ...]
+    seeds: Sequence[int]
     command: str = field(default="", compare=False)  # that makes the same plan again, if it was one
     study: str = field(default="", compare=False)  # name of the study that it belongs to, if any: who reports on it
 
@@ -51,13 +52,15 @@ class Plan:
                 raise ScenarioError(f"the configuration '{arm.label}' needs at least one seed, not {arm.most_seeds}")
         if min(self.seeds) < 0:
             raise ScenarioError(f"a seed must be 0 or more, not {min(self.seeds)}")
+        if max(self.seeds) > MOST_SEED:
+            raise ScenarioError(f"a seed must be at most {MOST_SEED}, not {max(self.seeds)}")
         for what, values in (("configuration", [arm.label for arm in self.arms]), ("seed", self.seeds)):
             value, count = Counter(values).most_common(1)[0]
             if count > 1:
                 advice = "; give each a label of its own" if what == "configuration" else ""
                 raise ScenarioError(f"the plan '{self.name}' has the {what} '{value}' {count} times{advice}")
 
-    def seeds_of(self, arm: Arm) -> tuple[int, ...]:
+    def seeds_of(self, arm: Arm) -> Sequence[int]:
         """The seeds that an arm is played with."""
         return self.seeds[: arm.most_seeds]
 

@@ -74,9 +74,8 @@ def tuning_plan(scenario: Scenario, weights: Sequence[float], seeds: Sequence[in
     """An arm for each weight, in ascending order; without learning where that is not asked for."""
     field = weight_of(scenario)
     scenario = scenario if learn else schedule_only(scenario)
-    return Plan(
-        "tune", tuple(Arm(f"{field}={w:g}", with_weight(scenario, w)) for w in sorted(set(weights))), tuple(seeds)
-    )
+    arms = tuple(Arm(f"{field}={w:g}", with_weight(scenario, w)) for w in sorted(set(weights)))
+    return Plan("tune", arms, seeds)
 
 
 def trades(results: Results) -> list[Trade]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from textwrap import fill, wrap
 from typing import Any
@@ -39,7 +39,8 @@ SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasc
 
 def chosen(summary: pl.DataFrame, quantities: str | Sequence[str]) -> list[Quantity]:
     """The quantities of these names that any run has, in this order; RunError for a name that stands for none."""
-    quantities = [quantities] if isinstance(quantities, str) else list(quantities)
+    given: Any = quantities
+    quantities = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     known = [quantity.name for quantity in of_table("runs", list(QUANTITIES))]
     for name in quantities:
         if name not in known:

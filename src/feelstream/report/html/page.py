@@ -233,7 +233,7 @@ def _engine(engine: dict[str, Any]) -> str:
     return f"{engine['name']} ({details})" if details else str(engine["name"])
 
 
-def _ranges(seeds: tuple[int, ...]) -> str:
+def _ranges(seeds: Sequence[int]) -> str:
     """0–9, 12"""
     parts: list[list[int]] = []
     for seed in sorted(seeds):
