@@ -62,6 +62,7 @@ MISTAKES = {  # command line: what the sentence must say
     "policies lyapunow": "'lyapunow' is not known; did you mean 'lyapunov'?",
     "compare tiny --policy lyapunov,randm": "policy.name: 'randm' is not known; did you mean 'random'?",
     "compare tiny --policy xyz": "'xyz' is not known; allowed: lyapunov, lyapunov_joint",
+    "compare tiny --policy ''": "policies: name at least one, as in lyapunov, random",
     "compare tiny --policy mine.py": "'mine.py' names a file alone; name the class in it too, as in mine.py:Name",
     "compare tiny --policy mine.py:Mine": "'mine.py:Mine': there is no file mine.py",
     "compare tiny --policy file.py:Mine": "file.py has no Mine",
@@ -77,6 +78,7 @@ MISTAKES = {  # command line: what the sentence must say
     "reproduce fig9": "there is no figure 'fig9'; did you mean",
     # tune
     "tune tiny --weights 1:2": "--weights '1:2' must read lowest:highest:count, above 0, as in 1e-6:1:13",
+    "tune tiny --weights a:b:c": "--weights 'a:b:c' must read",  # :b: is no emoji
     "tune tiny --weights 0:1:5": "--weights '0:1:5' must read lowest:highest:count, above 0",
     "tune tiny --budget abc": "--budget: must be a number of at least 0, not abc",
     "tune tiny --budget -1": "--budget: must be a number of at least 0, not -1",
@@ -98,6 +100,7 @@ MISTAKES = {  # command line: what the sentence must say
     "run tiny --set": "'--set'",
     "run tiny --out file": "cannot use the directory file: it is a file",
     "run tiny --out file/a": "cannot use the directory file/a",
+    "studio run --export .": ". is a directory; name the file too, as in race.html",
     "run tiny --out .": "is not empty and not a run directory",
     "verify absent": "absent is not a run directory",
     "verify empty": "neither it nor a directory in it has a run.json",

@@ -136,5 +136,7 @@ def test_the_command_writes_comparisons_and_runs_and_refuses_in_a_sentence(tmp_p
     assert [(lane["label"], lane["seed"]) for lane in figures["lanes"]] == [("ours", 3), ("random", 3), ("bare", 1)]
     with pytest.raises(RunError, match="name the runs to export"):
         write_race([], tmp_path / "race.html")
+    with pytest.raises(RunError, match=r"is a directory; name the file too, as in .*race\.html"):
+        write_race([tmp_path / "bare"], tmp_path)
     with pytest.raises(RunError, match="is not a directory"):
         write_race([tmp_path / "bare"], tmp_path / "nowhere" / "race.html")

@@ -89,6 +89,8 @@ def _by_label(policies: Iterable[Entry | tuple[str | None, Entry]], learns: bool
     for called, entry in (each if isinstance(each, tuple) else (None, each) for each in policies):
         found: dict[str, tuple[Override, ...]] = {}
         if isinstance(entry, str):
+            if not split(entry):
+                raise ScenarioError("policies: name at least one, as in lyapunov, random")
             for name in (each for part in split(entry) for each in (every if part == "all" else [part])):
                 named, *settings = parsed([Override("policy.name", name)])
                 own = ",".join(str(each).removeprefix("policy.") for each in settings)

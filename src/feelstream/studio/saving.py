@@ -88,6 +88,8 @@ def write_race(paths: Sequence[Path], out: Path, title: str | None = None) -> Pa
     if not paths:
         raise RunError("name the runs to export: feelstream studio RUN … --export race.html")
     text = race_page(open_runs(side_by_side(paths)), title or ", ".join(str(path.name or path) for path in paths))
+    if out.is_dir():
+        raise RunError(f"{out} is a directory; name the file too, as in {out / 'race.html'}")
     if not out.parent.is_dir():
         raise RunError(f"{out.parent} is not a directory; make it first, or write the file elsewhere")
     _write(out, text)

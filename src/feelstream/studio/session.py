@@ -28,8 +28,6 @@ class Draft:
 
     def arms(self) -> tuple[Arm, ...]:
         """The policies, each with its label and scenario; ScenarioError says in a sentence what is wrong."""
-        if not self.policies.strip():
-            raise ScenarioError("policies: name at least one, as in lyapunov, random")
         found = arms(self.preset, [self.policies], filter(None, map(str.strip, self.settings.splitlines())))
         if len(found) > MOST_POLICIES:
             raise ScenarioError(f"policies: at most {MOST_POLICIES} race at once, not {len(found)}")

@@ -14,9 +14,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-# Text is printed as it stands: names may have brackets, and numbers in a sentence are not to be coloured.
-out = Console(markup=False, highlight=False)
-err = Console(stderr=True, markup=False, highlight=False)
+# Text is printed as it stands: names may have brackets or colons, and numbers in a sentence are not to be coloured.
+out = Console(markup=False, emoji=False, highlight=False)
+err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 def number_option(
