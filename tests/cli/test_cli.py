@@ -8,12 +8,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from commands import QUICK, Command, check_one_sentence
+from commands import QUICK, Command, check_one_sentence, invoked
 from sealing import seal
-from typer.testing import CliRunner
 
 import feelstream as fs
-from feelstream.cli import app
 from feelstream.policies import POLICIES
 from feelstream.scenario.files import from_dict
 from feelstream.terminal.common import out as console
@@ -164,10 +162,7 @@ def test_bound_says_how_far_a_run_is_from_the_best(feelstream: Command) -> None:
 
 
 def said(*words: str) -> str:
-    done = CliRunner().invoke(app, [*words])
-    if done.exception is not None:
-        raise done.exception
-    return " ".join(done.output.split())
+    return " ".join(invoked(*words).output.split())
 
 
 @pytest.mark.parametrize(
@@ -187,8 +182,7 @@ def test_a_name_is_explained(name: str, words: str) -> None:
 
 
 def test_without_a_name_it_says_what_can_be_asked() -> None:
-    shown = CliRunner().invoke(app, ["explain"]).output
-    assert "A field (policy.V), a column" in " ".join(shown.split())
+    assert "A field (policy.V), a column" in " ".join(invoked("explain", code=2).output.split())
 
 
 def test_the_first_run_keeps_its_budget_and_one_that_does_not_is_told_what_would() -> None:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import Command
-from typer.testing import CliRunner
+from commands import Command, invoked
 
 import feelstream as fs
-from feelstream.cli import app
 from feelstream.experiment import comparison, load
 
 PLAN = ("--set", "engine=none")
-
-
-def called(*words: str) -> Any:
-    return CliRunner().invoke(app, [*words])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +39,7 @@ def test_policies_may_share_an_option_and_fields_are_those_of_any_of_them() -> N
 
 def test_policy_and_rounds_are_options_of_run_and_fields_of_the_policy_may_follow(tmp_path: Path) -> None:
     words = ("run", "tiny", "--policy", "balanced", "--rounds", "3", "--set", "memory=0.4", *PLAN, "--out")
-    assert called(*words, str(tmp_path / "a")).exit_code == 0
+    invoked(*words, tmp_path / "a")
     run = fs.read(tmp_path / "a")
     assert run.scenario.policy.plugin_name() == "balanced"
     assert run.scenario.policy.memory == 0.4
@@ -54,37 +47,33 @@ def test_policy_and_rounds_are_options_of_run_and_fields_of_the_policy_may_follo
 
 
 def test_tune_says_what_kept_means_and_what_to_run_next(tmp_path: Path) -> None:
-    found = called("tune", "tiny", "--weights", "1e-3:1e-3:1", "--seeds", "5", "--out", str(tmp_path / "a"))
+    found = invoked("tune", "tiny", "--weights", "1e-3:1e-3:1", "--seeds", "5", "--out", tmp_path / "a")
     assert "kept: the whole 95 % interval of the energy is within the budget of 80.0 mJ" in found.output
     assert "policy.V = 0.001 favours importance most" in found.output
     assert "next: feelstream run tiny --set policy.V=0.001" in found.output
 
 
 def test_one_policy_is_shown_alone() -> None:
-    said = called("policies", "random").output
+    said = invoked("policies", "random").output
     assert said.startswith("random:")
     assert "lyapunov" not in said
-    assert list(json.loads(called("policies", "random", "--json").output)) == ["random"]
+    assert list(json.loads(invoked("policies", "random", "--json").output)) == ["random"]
 
 
 def test_all_runs_in_a_directory_are_verified(tmp_path: Path) -> None:
     for seed in (0, 1):
         fs.simulate("tiny", seed=seed, rounds=2, engine="none", out=tmp_path / "runs" / str(seed))
-    done = called("verify", str(tmp_path))
-    assert done.exit_code == 0
-    assert "runs that agree: 2 of 2" in done.output
+    assert "runs that agree: 2 of 2" in invoked("verify", tmp_path).output
     below = tmp_path / "runs" / "0" / "of" / "a" / "sweep" / "2"  # deep below a run
     fs.simulate("tiny", seed=2, rounds=2, engine="none", out=below)
     (below / "back").symlink_to(tmp_path / "runs" / "0")
     (tmp_path / "runs" / "0" / "so-far" / "0").mkdir(parents=True)
     (tmp_path / "runs" / "0" / "so-far" / "0" / "run.json").write_text("{}")  # of a report: its run is verified itself
-    assert "runs that agree: 3 of 3" in called("verify", str(tmp_path)).output
-    assert "runs that agree: 2 of 2" in called("verify", str(tmp_path / "runs" / "0")).output
+    assert "runs that agree: 3 of 3" in invoked("verify", tmp_path).output
+    assert "runs that agree: 2 of 2" in invoked("verify", tmp_path / "runs" / "0").output
     table = tmp_path / "runs" / "1" / "rounds.parquet"
     table.write_bytes(table.read_bytes()[:-1])
-    done = called("verify", str(tmp_path), "--json")
-    assert done.exit_code == 1
-    found = json.loads(done.output)
+    found = json.loads(invoked("verify", tmp_path, "--json", code=1).output)
     assert [about["ok"] for about in found["runs"].values()] == [True, True, False]
     assert not found["ok"]
 

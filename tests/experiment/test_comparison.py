@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,11 @@ import polars as pl
 import pytest
 from commands import Command
 from scipy import stats
+from small_plans import in_process
 
 import feelstream as fs
-from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import Arm, Plan, comparison, execute
+from feelstream.errors import RunError
+from feelstream.experiment import Arm, Plan, comparison
 from feelstream.policies import POLICIES
 
 NONE = ["learning.engine=none"]
@@ -83,31 +83,9 @@ def test_lists_are_one_value() -> None:
     assert [arm.scenario.radio.gain_db for arm in arms] == [(-5.0, 3.0), (0.0, 1.0)]
 
 
-@pytest.mark.parametrize(
-    ("policies", "overrides", "vary", "message"),
-    [
-        (["lyapunov(V)"], [], [], r"must read name or name\(field=value"),
-        (["random"], [], ["policy.V=1,2"], "policy.V: there is no such field in random"),
-        (["random"], ["policy.V=1"], [], "policy.V: there is no such field in random"),
-        ([], [], ["=1"], "must read section.field=value,value"),
-        ([], [], ["policy.name=random,lyapunov"], "give each policy as --policy instead"),
-        ([], [], ["policy.V=1,-1"], "policy.V: must be .*, not -1"),
-        ([], [], ["nothing.here=1"], "nothing: there is no such field"),
-    ],
-)
-def test_bad_input_is_one_sentence(policies: list[str], overrides: list[str], vary: list[str], message: str) -> None:
-    with pytest.raises(ScenarioError, match=message):
-        comparison.arms("tiny", policies, overrides, vary)
-
-
-def play(plan: Plan, out: Path, **_: Any) -> Any:
-    with ThreadPoolExecutor(1) as executor:
-        return execute(plan, out, executor=executor)
-
-
 def test_summary_against_scipy(tmp_path: Path) -> None:
     plan = Plan("x", comparison.arms("tiny", ["lyapunov", "random"], NONE), (0, 1, 2, 3, 4))
-    summary = comparison.summarise(play(plan, tmp_path))
+    summary = comparison.summarise(in_process(plan, tmp_path))
     resources = [
         "energy_j",
         "energy_over_budget",
@@ -134,13 +112,13 @@ def test_summary_against_scipy(tmp_path: Path) -> None:
 def test_nothing_finished_says_why(tmp_path: Path) -> None:
     broken = Arm("a", fs.preset("tiny", ["learning.engine=torch", "learning.model=nowhere:M"]))
     with pytest.raises(RunError, match=r"no run of 'x' finished: .*nowhere"):
-        comparison.summarise(play(Plan("x", (broken,), (0,)), tmp_path))
+        comparison.summarise(in_process(Plan("x", (broken,), (0,)), tmp_path))
 
 
 @pytest.fixture
 def compare(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, with its runs in this process."""
-    monkeypatch.setattr("feelstream.terminal.playing.execute", play)
+    monkeypatch.setattr("feelstream.terminal.playing.execute", lambda plan, out, **_: in_process(plan, out))
     return partial(feelstream, "compare", "tiny")
 
 

@@ -334,8 +334,3 @@ def test_two_callers_at_once_are_told(tmp_path: Path) -> None:
         finally:
             leave.set()
         assert first.result().failures == []
-
-
-def test_no_workers_is_no_number_of_workers(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="workers must be 1 or more, not 0"):
-        execute(two_arms(), tmp_path, workers=0)

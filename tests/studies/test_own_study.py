@@ -7,11 +7,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from commands import invoked
 from report_page import Page
 from small_plans import tables
-from typer.testing import CliRunner
 
-from feelstream import cli, plugins
+from feelstream import plugins
 from feelstream.errors import ScenarioError
 from feelstream.experiment import load
 from feelstream.studies.registry import study_named, study_of
@@ -22,16 +22,10 @@ SHORT = ("--seeds", "3", "--set", "system.rounds=6", "--set", "learning.steps=2"
 MADE = ("report.html", "claims.json", "curves.csv", "figures/fig1.pdf", "figures/fig1a.png", "figures/pareto.png")
 
 
-def invoked(*words: str) -> str:
-    done = CliRunner().invoke(cli.app, words, env={"COLUMNS": "160"})
-    assert done.exit_code == 0, f"{done.output}{done.exception}"
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("study") / "out"
-    return out, invoked("study", FILE, *SHORT, "--out", str(out))
+    return out, invoked("study", FILE, *SHORT, "--out", out).stdout
 
 
 def files(out: Path) -> dict[str, bytes]:
@@ -110,9 +104,7 @@ def test_the_docs_show_the_file_as_it_is():
 
 
 def test_a_study_without_a_plan_names_its_commands(monkeypatch):
-    done = CliRunner().invoke(cli.app, ["study", "hu2023"])
-    assert isinstance(done.exception, ScenarioError)
-    assert "its commands: feelstream reproduce" in str(done.exception)
+    assert "its commands: feelstream reproduce" in str(invoked("study", "hu2023", code=1).exception)
     with pytest.raises(ScenarioError, match="did you mean 'hu2023'"):
         study_named("hu2032")
     monkeypatch.setattr(plugins, "entry_points", lambda **of: ())

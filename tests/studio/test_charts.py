@@ -10,13 +10,13 @@ import pytest
 from builders import small, to_run
 from numpy.typing import NDArray
 
-from feelstream.policies import POLICIES, Lyapunov
+from feelstream.policies import POLICIES
 from feelstream.run import Change, simulate
 from feelstream.run.explaining import number
 from feelstream.scenario.files import preset
 from feelstream.studio import charts, maps
 from feelstream.studio.board import facts
-from feelstream.studio.lanes import LiveLane, StoredLane, scenario_at
+from feelstream.studio.lanes import LiveLane, StoredLane
 from feelstream.studio.views import RoundView, explained, ranking_of, why
 
 
@@ -204,12 +204,6 @@ def test_bars_by_label() -> None:
     options = charts.by_label([("a", used), ("b", np.arange(10))])
     assert [series["data"] for series in options["series"]] == [used.tolist(), list(range(10))]
     assert plain(options)
-
-
-def test_the_scenario_in_force_follows_the_changes() -> None:
-    lane = played(changes=[Change(3, "policy.V", "2")])
-    in_force = [scenario_at(lane, t).policy for t in (2, 3)]
-    assert [policy.V for policy in in_force if isinstance(policy, Lyapunov)] == [0.05, 2]
 
 
 def test_the_scheduled_stand_on_their_side_of_the_cut_off_and_bars_add_up_to_the_score() -> None:

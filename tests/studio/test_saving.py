@@ -12,19 +12,14 @@ from pathlib import Path
 
 import pytest
 from builders import small
-from small_plans import in_process, two_arms
-from typer.testing import CliRunner
+from commands import invoked
+from small_plans import in_process, tables, two_arms
 
-from feelstream.cli import app
 from feelstream.errors import RunError
 from feelstream.run import Change, simulate
 from feelstream.studio.lanes import LiveLane, StoredLane
 from feelstream.studio.saving import command, file_name, race_figures, race_page, save, write_race
 from feelstream.verification import verify
-
-
-def tables(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
 
 
 def test_saved_runs_verify_and_equal_those_of_the_command_line(tmp_path: Path, monkeypatch) -> None:
@@ -44,8 +39,7 @@ def test_saved_runs_verify_and_equal_those_of_the_command_line(tmp_path: Path, m
     for lane, line in zip(lanes, commands, strict=True):
         name = file_name(lane.label)
         (tmp_path / "again" / f"{name}.toml").write_bytes((where / f"{name}.toml").read_bytes())
-        ended = CliRunner().invoke(app, shlex.split(line)[1:])
-        assert ended.exit_code == 0, ended.output
+        invoked(*shlex.split(line)[1:])
         assert tables(tmp_path / "again" / name) == tables(where / name)
         assert len(tables(where / name)) == 2
         assert verify(where / name).ok
@@ -129,9 +123,7 @@ def test_of_very_many_figures_a_sample_of_the_devices_with_all_that_were_schedul
 def test_the_command_writes_comparisons_and_runs_and_refuses_in_a_sentence(tmp_path: Path) -> None:
     in_process(two_arms((3, 4), "system.rounds=4"), tmp_path / "results")
     simulate(small("trace.level=rounds"), 1).save(tmp_path / "bare")
-    arguments = [str(tmp_path / "results"), str(tmp_path / "bare"), "--export", str(tmp_path / "race.html")]
-    done = CliRunner().invoke(app, ["studio", *arguments])
-    assert done.exit_code == 0, done.exception
+    invoked("studio", tmp_path / "results", tmp_path / "bare", "--export", tmp_path / "race.html")
     figures = figures_of((tmp_path / "race.html").read_text(encoding="utf-8"))
     assert [(lane["label"], lane["seed"]) for lane in figures["lanes"]] == [("ours", 3), ("random", 3), ("bare", 1)]
     with pytest.raises(RunError, match="name the runs to export"):

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
-from feelstream.cli import main
+from feelstream.cli import app, main
 
 Command = Callable[..., tuple[int, str, str]]
 QUICK = ["--set", "learning.engine=none"]
@@ -29,6 +31,18 @@ def feelstream(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         return code or 0, printed.out, printed.err
 
     return command
+
+
+def invoked(*words: str | Path, code: int = 0) -> Result:
+    """The command without its entry point, in the directory of the test; it must end with this code."""
+    done = CliRunner().invoke(app, [*map(str, words)], env={"COLUMNS": "160"})
+    assert done.exit_code == code, f"{done.output}{done.exception}"
+    return done
+
+
+def set_to(*overrides: str) -> list[str]:
+    """Each after its own --set."""
+    return [word for override in overrides for word in ("--set", override)]
 
 
 def check_one_sentence(result: tuple[int, str, str], *told: str) -> None:

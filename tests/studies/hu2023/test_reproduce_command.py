@@ -9,24 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import invoked, set_to
 from small_results import SMALL
-from typer.testing import CliRunner
 
-from feelstream import cli
-from feelstream.errors import RunError, ScenarioError
+FIG1 = ("reproduce", "fig1", "--seeds", "2", *set_to(*SMALL), "--out")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("reproduce") / "results"
-    sets = [word for override in SMALL for word in ("--set", override)]
-    done = CliRunner().invoke(
-        cli.app,
-        ["reproduce", "fig1", "--seeds", "2", "--workers", "2", "--out", str(out), *sets],
-        env={"COLUMNS": "120"},
-    )
-    assert done.exit_code == 0, done.output
-    return out, done.stdout
+    return out, invoked(*FIG1, out, "--workers", "2").stdout
 
 
 @pytest.mark.slow
@@ -47,31 +39,13 @@ def test_a_second_call_plays_nothing_again(made):
     out, _ = made
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/rounds.parquet")}
     assert len(stamps) == 16
-    sets = [word for override in SMALL for word in ("--set", override)]
-    done = CliRunner().invoke(cli.app, ["reproduce", "fig1", "--seeds", "2", "--out", str(out), *sets])
-    assert done.exit_code == 0, done.output
+    invoked(*FIG1, out)
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
-@pytest.mark.parametrize(
-    ("words", "error", "sentence"),
-    [
-        (["reproduce", "fig9"], ScenarioError, "there is no figure 'fig9'"),
-        (["report", "nowhere"], RunError, "nowhere is not there; give a directory of results or of a run"),
-    ],
-)
-def test_wrong_requests_are_one_sentence(words, error, sentence, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli.app, words)
-    assert isinstance(done.exception, error)
-    assert sentence in str(done.exception)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_when_every_run_fails_the_reason_is_told(tmp_path):
-    sets = [word for override in (*SMALL, "data.dataset=none.npz") for word in ("--set", override)]
-    done = CliRunner().invoke(cli.app, ["reproduce", "fig2", "--seeds", "1", "--out", str(tmp_path / "out"), *sets])
-    assert done.exit_code == 1
+    sets = set_to(*SMALL, "data.dataset=none.npz")
+    done = invoked("reproduce", "fig2", "--seeds", "1", "--out", tmp_path / "out", *sets, code=1)
     assert "none.npz" in done.output
     assert not (tmp_path / "out" / "report.html").exists()
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from builders import small
+from commands import invoked
 from compared import spread, summary_of
-from typer.testing import CliRunner
 
-from feelstream import cli
 from feelstream.experiment import comparison
 from feelstream.experiment.measures import cells, measured, pareto_points
 from feelstream.experiment.tuning import with_weight
@@ -64,13 +63,8 @@ def test_a_colour_for_each_policy_that_the_page_is_about() -> None:
 
 
 def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
-    done = CliRunner().invoke(
-        cli.app,
-        ["leaderboard", "tiny", *FEW, *SHORT, "--seeds", "2", "--workers", "1", "--out", str(tmp_path / "out"),
-         "--eligible", "any", "--docs", str(tmp_path / "docs")],
-        env={"COLUMNS": "160"},
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
+    words = [*FEW, *SHORT, "--seeds", "2", "--workers", "1", "--eligible", "any"]
+    invoked("leaderboard", "tiny", *words, "--out", tmp_path / "out", "--docs", tmp_path / "docs")
     text = (tmp_path / "docs" / "leaderboard.md").read_text(encoding="utf-8")
     assert re.search(r"Runs of \d{4}-\d\d-\d\d, seeds 0–1, commit \w+", text)
     assert f"feelstream leaderboard tiny --seeds 2 --eligible any {' '.join(FEW)} {' '.join(SHORT)} --docs docs" in text
@@ -94,9 +88,7 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
 def test_the_leaderboard_as_json_is_all_that_is_printed_and_its_page_says_where_there_is_nothing(tmp_path: Path):
     words = ["leaderboard", "tiny", "--policy", "lyapunov", "--policy", "random", "--set", "learning.engine=none"]
     words += [*SHORT, "--seeds", "2", "--workers", "1", "--out", str(tmp_path), "--json", "--docs", str(tmp_path)]
-    done = CliRunner().invoke(cli.app, words)
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    told = json.loads(invoked(*words).stdout)
     assert [each["eligible"] for each in told["boards"]] == ["any", "with_data"]
     for each in told["boards"]:
         assert {row["arm"] for row in each["summary"]} == {"lyapunov", "random"}
