@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import urllib.error
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import chromium
 import pytest
 from builders import small
 from patience import PATIENCE_S
@@ -24,20 +24,7 @@ from feelstream.studio.saving import write_race
 from feelstream.verification import verify
 
 pytest.importorskip("nicegui", reason="the extra studio is not installed")
-playwright_api = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
-
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 pytestmark = pytest.mark.nightly
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)"
-)
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-PATIENCE_MS = 1000 * PATIENCE_S
 PACKAGE = Path(feelstream.__file__).parents[1]  # the very package under test, wherever the studio is started
 
 
@@ -69,31 +56,22 @@ def address(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(address: str) -> Iterator:
-    with playwright_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+    with chromium.api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(**chromium.START)
+        yield launched
+        launched.close()
 
 
-class Tab:
-    """A page and everything it complained about or asked for."""
-
-    def __init__(self, page) -> None:
-        self.page, self.problems, self.requests = page, [], []
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-
+class Tab(chromium.Watched):
     def open(self, address: str) -> None:
         self.page.goto(address)
         self.shows(r"round \d+ of \d+")
 
     def shows(self, words: str) -> None:
-        playwright_api.expect(self.page.locator(".round")).to_have_text(re.compile(words), timeout=PATIENCE_MS)
+        chromium.api.expect(self.page.locator(".round")).to_have_text(re.compile(words), timeout=chromium.PATIENCE_MS)
 
     def sees(self, text: str) -> None:
-        playwright_api.expect(self.page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+        chromium.api.expect(self.page.get_by_text(text).first).to_be_visible(timeout=chromium.PATIENCE_MS)
 
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name, exact=True).first.click()
@@ -117,7 +95,7 @@ def tab(browser, address: str) -> Iterator[Tab]:
     opened.open(address)
     yield opened
     assert opened.problems == []
-    assert all(url.startswith(("http://127.0.0.1:", "data:", "blob:")) for url in opened.requests)
+    assert all(url.startswith(("http://127.0.0.1:", "data:")) for url in opened.requests)
     context.close()
 
 
@@ -142,7 +120,7 @@ def drawn(tab: Tab) -> list[bool]:
     )
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_the_first_race_moves_by_itself(tab: Tab) -> None:
     tab.sees("MNIST is not on this machine yet")
     tab.sees("were scheduled out of")
@@ -154,20 +132,20 @@ def test_the_first_race_moves_by_itself(tab: Tab) -> None:
     assert all(charts)
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_a_wrong_value_gets_the_sentence_of_the_command_line(tab: Tab) -> None:
     tab.press("New race")
     start = tab.page.get_by_role("button", name="Start the race")
-    playwright_api.expect(start).to_be_enabled(timeout=PATIENCE_MS)
+    chromium.api.expect(start).to_be_enabled(timeout=chromium.PATIENCE_MS)
     tab.page.get_by_label("policies", exact=True).fill("lyapunov(V=-1), random")
     tab.sees("policy.V: must be greater than 0, not -1")
-    playwright_api.expect(start).to_be_disabled(timeout=PATIENCE_MS)
+    chromium.api.expect(start).to_be_disabled(timeout=chromium.PATIENCE_MS)
     tab.page.get_by_label("policies", exact=True).fill("lyapunov, random")
-    playwright_api.expect(start).to_be_enabled(timeout=PATIENCE_MS)
+    chromium.api.expect(start).to_be_enabled(timeout=chromium.PATIENCE_MS)
     tab.press("Cancel")
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_keys_pause_step_and_jump(tab: Tab) -> None:
     tab.new_race(4)
     tab.shows("round 10 of 10")
@@ -193,24 +171,24 @@ def test_keys_pause_step_and_jump(tab: Tab) -> None:
     tab.sees("There is no device 99; they are 0 to 9.")
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_a_talk_is_large_and_ends_with_the_same_key(tab: Tab) -> None:
     tab.page.locator("body").click(position={"x": 5, "y": 400})
     tab.page.keyboard.press("f")
     tab.page.wait_for_function("document.body.classList.contains('talk')")
-    playwright_api.expect(tab.page.get_by_text("What if …")).to_be_hidden(timeout=PATIENCE_MS)
+    chromium.api.expect(tab.page.get_by_text("What if …")).to_be_hidden(timeout=chromium.PATIENCE_MS)
     tab.page.keyboard.press("f")
-    playwright_api.expect(tab.page.get_by_text("What if …")).to_be_visible(timeout=PATIENCE_MS)
+    chromium.api.expect(tab.page.get_by_text("What if …")).to_be_visible(timeout=chromium.PATIENCE_MS)
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_an_exported_race_plays_without_a_network(browser, tmp_path: Path) -> None:
     runs = [simulate(small(f"policy.name={name}"), 3).save(tmp_path / name) for name in ("lyapunov", "random")]
     file = write_race(runs, tmp_path / "race.html")
     context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark", offline=True)
     alone = Tab(context.new_page())
     alone.page.goto(f"{file.as_uri()}#2")
-    shown = playwright_api.expect(alone.page.locator("#round"))
+    shown = chromium.api.expect(alone.page.locator("#round"))
     shown.to_have_text("round 2 of 8")
     alone.page.keyboard.press("ArrowRight")
     shown.to_have_text("round 3 of 8")
@@ -223,7 +201,7 @@ def test_an_exported_race_plays_without_a_network(browser, tmp_path: Path) -> No
     context.close()
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_a_change_while_it_runs_a_fork_and_what_is_saved(tab: Tab, folder: Path) -> None:
     tab.new_race(6, "rounds = 12")
     tab.page.locator("body").click(position={"x": 5, "y": 400})
@@ -258,10 +236,10 @@ def test_a_change_while_it_runs_a_fork_and_what_is_saved(tab: Tab, folder: Path)
     tab.page.get_by_label("directory of a run").fill("saved")
     tab.press("Replay")
     tab.shows("round 12 of 12")
-    playwright_api.expect(tab.page.get_by_text("What if …")).to_be_hidden(timeout=PATIENCE_MS)
+    chromium.api.expect(tab.page.get_by_text("What if …")).to_be_hidden(timeout=chromium.PATIENCE_MS)
 
 
-@needs_browser
+@chromium.needs_chromium
 @pytest.mark.parametrize("kind", ["PNG", "SVG"])
 def test_any_chart_can_be_saved_as_a_picture(tab: Tab, kind: str) -> None:
     with tab.page.expect_download() as download:
@@ -274,7 +252,7 @@ def test_any_chart_can_be_saved_as_a_picture(tab: Tab, kind: str) -> None:
             assert words in picture.decode()  # title, axes and legend
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_a_lost_connection_comes_back_to_the_same_race(tab: Tab) -> None:
     tab.new_race(9)
     tab.page.evaluate("window.socket.io.engine.close()")  # as if the network had gone; the page connects again
@@ -282,7 +260,7 @@ def test_a_lost_connection_comes_back_to_the_same_race(tab: Tab) -> None:
     tab.sees("tiny, seed 9")
 
 
-@needs_browser
+@chromium.needs_chromium
 def test_a_phone_in_the_dark_fits(browser, address: str, tmp_path: Path) -> None:
     context = browser.new_context(viewport={"width": 375, "height": 800}, color_scheme="dark")
     phone = Tab(context.new_page())

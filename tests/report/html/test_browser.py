@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import chromium
 import pytest
-from patience import PATIENCE_S
 
 from feelstream import report
 
-playwright_api = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
-
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)"),
-]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+pytestmark = [pytest.mark.nightly, chromium.needs_chromium]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 375, "height": 800}
 
 
-class Opened:
-    """A page and everything it complained about or asked for."""
-
-    def __init__(self, page) -> None:
-        self.page = page
-        page.set_default_timeout(1000 * PATIENCE_S)
-        self.problems: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        # What the page inflates it also loads, from itself.
-        page.on("request", lambda request: request.url.startswith("blob:") or self.requests.append(request.url))
-
+class Opened(chromium.Watched):
     def go(self, file: Path) -> None:
         self.page.goto(file.as_uri())
         self.page.wait_for_selector("html[data-drawn=yes]")
@@ -62,16 +32,15 @@ class Opened:
 @pytest.fixture(scope="module")
 def browser_of(tmp_path_factory):
     """Opens a fresh Chromium profile with a screen size and a colour scheme."""
-    with playwright_api.sync_playwright() as playwright:
+    with chromium.api.sync_playwright() as playwright:
         contexts = []
 
         def start(size: dict[str, int], scheme: str, free: bool = True) -> Opened:
             """free: from the page's policy, which would not let the test's own conditions be evaluated."""
             context = playwright.chromium.launch_persistent_context(
                 tmp_path_factory.mktemp("profile"),
-                executable_path=CHROMIUM,
                 headless=True,
-                args=FLAGS,
+                **chromium.START,
                 viewport=size,
                 color_scheme=scheme,
                 bypass_csp=free,
