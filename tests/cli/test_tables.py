@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from compared import all_of, spread, summary_of
+from compared import all_of, cells, spread, summary_of
 
-from feelstream.experiment.measures import HEADLINE, cells, measured
+from feelstream.experiment.measures import HEADLINE, measured
 from feelstream.terminal.tables import everything, plain
 
 

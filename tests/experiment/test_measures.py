@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from compared import spread, summary_of
+from compared import cells, spread, summary_of
 
 from feelstream.display.quantities import number, significant
 from feelstream.experiment import statistics
-from feelstream.experiment.measures import cells, judgement, measured, with_interval
+from feelstream.experiment.measures import judgement, measured, with_interval
 from feelstream.experiment.statistics import Interval, compared, interval
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import pytest
 
-from feelstream.display.quantities import QUANTITIES
+from feelstream.display.quantities import QUANTITIES, Quantity
 from feelstream.experiment import Arm, Plan, Results, comparison
+from feelstream.experiment.measures import by_arm, cell
 from feelstream.scenario.files import preset
 
 
@@ -24,6 +25,11 @@ def summary_of(values: Mapping[str, Mapping[str, Sequence[float | None]]]) -> tu
     ]
     runs = pl.DataFrame(rows, schema={"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(all_of(), pl.Float64))
     return plan, runs, comparison.summarise(Results(plan, {}, []), runs)
+
+
+def cells(summary: pl.DataFrame, arm: str, shown: Sequence[Quantity], seeds: int) -> list[str]:
+    """What a table says of an arm."""
+    return [cell(by_arm(summary)[arm][quantity.name], seeds) for quantity in shown]
 
 
 def all_of() -> tuple[str, ...]:

@@ -54,11 +54,12 @@ def differing(labels: Sequence[str]) -> dict[str, str]:
 
 def tables(plan: Plan, summary: pl.DataFrame) -> list[tuple[list[str], dict[str, list[str]]]]:
     """Titles, and the cells of each arm, of every group that has quantities."""
-    found = []
+    found, seeds = [], len(plan.seeds)
     for group in GROUPS:
-        shown = measured(summary, group)
-        if shown:
-            rows = {arm.label: cells(summary, arm.label, shown, len(plan.seeds)) for arm in plan.arms}
+        if shown := measured(summary, group):
+            rows = {
+                arm: [cell(own[quantity.name], seeds) for quantity in shown] for arm, own in by_arm(summary).items()
+            }
             found.append(([quantity.column_title for quantity in shown], rows))
     return found
 
@@ -71,12 +72,6 @@ def ranked(summary: pl.DataFrame) -> list[str]:
             order = rows.sort("mean", descending=QUANTITIES[name].better == "higher", maintain_order=True)
             return list(dict.fromkeys([*order["arm"], *summary["arm"]]))
     return list(dict.fromkeys(summary["arm"]))
-
-
-def cells(summary: pl.DataFrame, arm: str, shown: Sequence[Quantity], seeds: int) -> list[str]:
-    """One line of the table that compares all arms."""
-    rows = by_arm(summary.filter(arm=arm))[arm]
-    return [cell(rows[quantity.name], seeds) for quantity in shown]
 
 
 def differences(plan: Plan, summary: pl.DataFrame) -> tuple[list[str], dict[str, list[tuple[str, str]]]]:

@@ -164,16 +164,17 @@ def gathered(name: str, runs: Sequence[Run], places: Sequence[Path], alike: bool
 
 def _labels(runs: Sequence[Run]) -> list[str]:
     """Of each its policy, and the fields in which runs of that policy differ."""
-    tables: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        tables.setdefault(run.scenario.policy.plugin_name(), []).append(flat(run.scenario.as_dict()))
-    fields = {name: [key for key in dict.fromkeys(chain(*own)) if len({canonical(table.get(key)) for table in own}) > 1]
-              for name, own in tables.items()}  # fmt: skip
-    labels = list[str]()
-    for name, own in ((run.scenario.policy.plugin_name(), flat(run.scenario.as_dict())) for run in runs):
-        said = [f"{key.removeprefix('policy.')}={own[key]}" for key in fields[name] if key in own]
-        labels.append(" ".join([name, *said]))
-    return labels
+    tables = [(run.scenario.policy.plugin_name(), flat(run.scenario.as_dict())) for run in runs]
+    fields = {name: differing_fields([own for each, own in tables if each == name]) for name in dict(tables)}
+    return [
+        " ".join([name, *(f"{key.removeprefix('policy.')}={own[key]}" for key in fields[name] if key in own)])
+        for name, own in tables
+    ]
+
+
+def differing_fields(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The fields of flat tables that do not have one value in all of them."""
+    return [key for key in dict.fromkeys(chain(*tables)) if len({canonical(own.get(key)) for own in tables}) > 1]
 
 
 def write_plan(

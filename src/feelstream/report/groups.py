@@ -11,6 +11,7 @@ from typing import Any
 
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.measures import differing
+from feelstream.experiment.store import differing_fields
 from feelstream.scenario.fields import flat
 
 
@@ -100,8 +101,11 @@ def by_world(plan: Plan) -> list[Group]:
         world = {section: table for section, table in arm.scenario.as_dict().items() if section != "policy"}
         worlds.setdefault(repr(world), []).append(arm)
     settings = [flat(arms[0].scenario.as_dict()) for arms in worlds.values()]
+    shown = [field for field in differing_fields(settings) if not field.startswith("policy.")]
+    titles = [", ".join(f"{field} = {own[field]}" for field in shown if field in own) for own in settings]
     return [
-        Group(_title(own, settings), _named(arms, own)) for own, arms in zip(settings, worlds.values(), strict=True)
+        Group(title or "All configurations", _named(arms, own))
+        for title, own, arms in zip(titles, settings, worlds.values(), strict=True)
     ]
 
 
@@ -114,16 +118,6 @@ def _named(arms: Sequence[Arm], settings: dict[str, Any]) -> tuple[tuple[str, st
     if len(set(names)) < len(arms) or not all(names):
         names = [arm.label for arm in arms]
     return tuple((arm.label, name) for arm, name in zip(arms, names, strict=True))
-
-
-def _title(settings: dict[str, Any], others: list[dict[str, Any]]) -> str:
-    """The settings in which this world differs from any other."""
-    differing = [
-        f"{key} = {value}"
-        for key, value in settings.items()
-        if not key.startswith("policy.") and any(other.get(key) != value for other in others)
-    ]
-    return ", ".join(differing) or "All configurations"
 
 
 def varied(plan: Plan) -> list[Varied]:

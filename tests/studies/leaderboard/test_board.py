@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from builders import small
 from commands import invoked
-from compared import spread, summary_of
+from compared import cells, spread, summary_of
 
 from feelstream.experiment import comparison
-from feelstream.experiment.measures import cells, measured, pareto_points
+from feelstream.experiment.measures import measured, pareto_points
 from feelstream.experiment.tuning import with_weight
 from feelstream.report import writing as board
 from feelstream.report.charts import TITLE
