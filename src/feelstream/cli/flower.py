@@ -21,7 +21,6 @@ from feelstream.terminal.common import (
     err,
     next_command,
     number_option,
-    print_json,
 )
 from feelstream.terminal.progress import bar
 
@@ -70,10 +69,7 @@ def run(
             lost=lambda sentence: err.print(sentence),
         )  # fmt: skip
         show(total, total, "")
-    if as_json:
-        print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
-    else:
-        tell(finished)
+    tell(finished, out, as_json)
 
 
 @flower_app.command("try")
@@ -111,8 +107,6 @@ def try_(
 
     settings = scenario_files.load(scenario, changes_of(overrides, rounds=rounds))
     finished = try_app(app_directory, settings, out, seed=seed, settings=run_config or (), name=name)
-    if as_json:
-        print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
-    else:
-        tell(finished)
+    tell(finished, out, as_json)
+    if not as_json:
         next_command("feelstream", "verify", out)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from feelstream.terminal import common
-from feelstream.terminal.common import err, hint, next_command, print_json, typed
+from feelstream.terminal.common import err, hint, next_command, typed
 
 app = typer.Typer()
 
@@ -55,10 +55,9 @@ def run(
     )  # fmt: skip
     if complete:
         err.print(f"{directory} holds this run already, complete; nothing was run")
+    tell(finished, directory, as_json)
     if as_json:
-        print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
         return
-    tell(finished)
     hint_nobody(finished)
     hint_budget(finished)
     if directory is not None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from feelstream.display.quantities import significant
 from feelstream.experiment.tuning import affordable
 from feelstream.run import Run
-from feelstream.terminal.common import hint, out
+from feelstream.terminal.common import hint, out, print_json
 
 TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hint
 
 
-def tell(finished: Run) -> None:
-    """What `print(run)` prints."""
-    out.print(str(finished), soft_wrap=True)
+def tell(finished: Run, directory: Path | None, as_json: bool) -> None:
+    """What `print(run)` prints; as JSON the row of its summary, and where it is."""
+    if as_json:
+        print_json(finished.summary().row(0, named=True) | {"directory": None if directory is None else str(directory)})
+    else:
+        out.print(str(finished), soft_wrap=True)
 
 
 def hint_nobody(finished: Run) -> None:

@@ -141,12 +141,7 @@ def _close(stored: Reals, now: Reals, where: Flags) -> Flags:
     return both | (np.abs(stored - now) <= CLOSE * size)
 
 
-def replay(
-    directory: str | Path,
-    *,
-    threads: int | None = None,
-    progress: Callable[[RoundRecord, int], None] = lambda record, rounds: None,
-) -> Again:
+def replay(directory: str | Path, progress: Callable[[RoundRecord, int], None] = lambda record, rounds: None) -> Again:
     """Repeat the run in `directory`, elsewhere, and compare the bytes of its tables.
 
     This runs the code that run.json names: a policy, metric, model or data set of the user's own. progress: is told
@@ -162,9 +157,8 @@ def replay(
     rounds, difference = scenario.system.rounds, None
     with tempfile.TemporaryDirectory(prefix="feelstream-") as elsewhere:
         again = simulate_in(
-            elsewhere, scenario, manifest.seed, changes=changes, threads=threads,
-            progress=lambda record: progress(record, rounds),
-        ).manifest  # fmt: skip
+            elsewhere, scenario, manifest.seed, changes=changes, progress=lambda record: progress(record, rounds)
+        ).manifest
         for name, rows in stored.items():
             if again.digests.get(name) != manifest.digests[name]:
                 there = _first_difference(name, rows, read_table(Path(elsewhere) / name))

@@ -95,7 +95,7 @@ def t_quantile(n: ArrayLike, level: float = LEVEL) -> np.ndarray:
     return np.asarray(stdtrit(np.asarray(n, float) - 1, (1 + level) / 2))
 
 
-def compare_arms(runs: pl.DataFrame, column: str, arm: str, reference: str, level: float = LEVEL) -> Interval:
+def compare_arms(runs: pl.DataFrame, column: str, arm: str, reference: str) -> Interval:
     """arm − reference of a column of `runs.per_run`, over the seeds that both have."""
     pairs = (
         runs.filter(arm=arm)
@@ -104,10 +104,10 @@ def compare_arms(runs: pl.DataFrame, column: str, arm: str, reference: str, leve
         .drop_nulls()
         .sort("seed")
     )
-    return interval(pairs["a"] - pairs["b"], level)
+    return interval(pairs["a"] - pairs["b"])
 
 
-def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl.DataFrame:
+def band_by_round(rounds: pl.DataFrame, column: str) -> pl.DataFrame:
     """Columns arm, round, mean, low, high, n: the interval over seeds of `column` in each round, arms in their order.
 
     Rounds without a value (not evaluated) are left out; low and high are null where n = 1.
@@ -118,7 +118,7 @@ def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl
         .agg(mean=pl.col(column).mean(), s=pl.col(column).std(), n=pl.len().cast(pl.Int64))
     )
     n = table["n"].to_numpy()
-    half = np.where(n > 1, t_quantile(np.maximum(n, 2), level) / np.sqrt(n), np.nan)
+    half = np.where(n > 1, t_quantile(np.maximum(n, 2)) / np.sqrt(n), np.nan)
     margin = pl.col("s") * pl.Series("half", half, nan_to_null=True)
     return table.select(
         "arm", "round", "mean", (pl.col("mean") - margin).alias("low"), (pl.col("mean") + margin).alias("high"), "n"
@@ -147,13 +147,13 @@ def pareto_front(cost: ArrayLike, gain: ArrayLike) -> np.ndarray:
     return np.logical_not((no_worse & better).any(axis=0))
 
 
-def prediction(values: ArrayLike, level: float = LEVEL) -> Interval:
-    """Where one further run falls with probability `level`: x̄ ± t_{n−1} s √(1 + 1/n); `mean` is x̄.
+def prediction(values: ArrayLike) -> Interval:
+    """Where one further run falls with probability LEVEL: x̄ ± t_{n−1} s √(1 + 1/n); `mean` is x̄.
 
     A single published number comes from one run, or from a few; it is held against this, never against the interval
     of the mean, which shrinks to a point with ever more seeds. n < 2: no interval.
     """
-    found = interval(values, level)
+    found = interval(values)
     if found.half_width is None:
         return found
     half = found.half_width * sqrt(found.n + 1)

@@ -20,8 +20,8 @@ def panel(classes: str = ""):
         yield section
 
 
-def heading(text: str, level: str = "h2") -> ui.element:
-    with ui.element(level) as element:
+def heading(text: str) -> ui.element:
+    with ui.element("h2") as element:
         label = ui.label(text)
         label.tag = "span"
     return element
