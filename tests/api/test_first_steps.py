@@ -92,7 +92,7 @@ def test_runs_that_exist_are_compared(tmp_path: Path) -> None:
     assert found.summary()["seeds"].to_list() == [2, 1, 1]
     asked = fs.compare(["lyapunov"], "tiny", **FEW)
     assert found.table(["energy_j"])["energy_j"][0] == asked.table(["energy_j"])["energy_j"][0]
-    assert found.run("lyapunov V=0.2", 1).rounds.equals(other.rounds)
+    assert found.run("lyapunov V=0.2").rounds.equals(other.rounds)  # of seed 1, the first that it has
     assert "random: 1 of the 2 seeds" in " ".join(str(found).split())
     with pytest.raises(FeelstreamError, match="two runs of lyapunov, seed 0; give each once"):
         fs.compare(runs=[ours[0], tmp_path / "0"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -123,8 +123,8 @@ def sweep(
     grid = _grid(over)
     if any(name == "seed" for name, _ in grid):
         raise ScenarioError("sweep: give seeds, as in seeds=[1, 2]; every value is run with each of them")
-    one = isinstance(policies, str | Policy | type)
-    listed = policies_of("sweep", [policies] if one else policies) if one or policies != () else []
+    given: Any = [policies] if isinstance(policies, str | Policy | type) else policies
+    listed = [] if isinstance(given, Sized) and not len(given) else policies_of("sweep", given)
     arms = comparison.arms(base, listed, (), grid)  # type: ignore[arg-type]
     swept = tuple(_whole(name, arms[0].scenario) for name, _ in grid)
     plan = Plan("sweep", tuple(arms), seeds_of("sweep", seeds))

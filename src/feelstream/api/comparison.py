@@ -102,9 +102,11 @@ class Comparison:
 
         Args:
             arm: The name of a configuration, one of `arms`.
-            seed: By default the first.
+            seed: By default the first of which there is a run.
         """
-        return self.results.run(arm, self.results.plan.seeds[0] if seed is None else seed)
+        if seed is None:
+            seed = next((own for label, own in self.results.finished if label == arm), self.results.plan.seeds[0])
+        return self.results.run(arm, seed)
 
     def plot(
         self,
