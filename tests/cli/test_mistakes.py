@@ -30,6 +30,8 @@ MISTAKES = {  # command line: what the sentence must say
     "run tiny --set V 0.1": "'0.1' belongs to no option; a field is set with --set and without spaces",
     "run tiny --set V = 0.1": "'= 0.1' belongs to no option; a field is set with --set and without spaces",
     "run tiny --set V=0,1": "policy.V: must be a number or 'auto', not '0,1'",
+    "run tiny --set seed=3": "there is no field 'seed'; a seed is given beside the scenario, by --seed or --seeds",
+    "compare tiny --vary seed=1,2": "a seed is given beside the scenario, by --seed or --seeds",
     "run tiny --seed 1.5": "--seed: must be a whole number from 0 to 9223372036854775807, not 1.5",
     "run tiny --rounds 1000000000000": "system.rounds: must be at most 2147483647",
     "run tiny --set learning.momentum=0.5": "there is no such field; did you mean 'learning.local.momentum'?",

@@ -244,6 +244,8 @@ def _found(override: Override, first: str, tables: Tables) -> Override:
         return override  # which is refused with the whole table
     if len(elsewhere) == 1 and first != "kind":
         return dataclasses.replace(override, field=".".join(elsewhere[0]))  # refused too, with who has it
+    if first in ("seed", "seeds"):
+        raise ScenarioError(f"there is no field '{first}'; a seed is given beside the scenario, by --seed or --seeds")
     close = did_you_mean(first, list(known))
     raise ScenarioError(f"there is no field '{first}'; {close}a field with its section reads policy.V")
 
