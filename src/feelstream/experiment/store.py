@@ -32,6 +32,7 @@ from feelstream.version import __version__
 
 FORMAT = 1
 NOT_YET = "not finished yet; give the command that began it again to finish it"
+LONGEST_LABEL = 80  # of what is named by the fields that differ, such as a budget for each device
 NOT_GIVEN = "it is not among the runs that were given"
 Key = tuple[str, int]  # label of the arm, seed
 Of = TypeVar("Of")
@@ -149,12 +150,13 @@ def gathered(name: str, runs: Sequence[Run], places: Sequence[Path], alike: bool
     """Runs that were made one by one, each in its directory: those of one scenario are seeds of one configuration.
 
     They compare in pairs by seed where their worlds are the same, which is for who made them to see to. alike: whether
-    a run may be there twice; then each is named by its directory.
+    a run may be there twice; then each is named by its directory, as it is where a label would be too long to read.
     """
     keys = [(label, run.seed) for label, run in zip(_labels(runs), runs, strict=True)]
-    if twice := [key for key, count in Counter(keys).items() if count > 1]:
-        if not alike:
-            raise ScenarioError(f"compare: there are two runs of {twice[0][0]}, seed {twice[0][1]}; give each once")
+    twice = [key for key, count in Counter(keys).items() if count > 1]
+    if twice and not alike:
+        raise ScenarioError(f"compare: there are two runs of {twice[0][0]}, seed {twice[0][1]}; give each once")
+    if twice or (alike and max(len(label) for label, _ in keys) > LONGEST_LABEL):
         keys = [(place.name, run.seed) for place, run in zip(places, runs, strict=True)]
     arms = {label: Arm(label, run.scenario) for (label, _), run in zip(keys, runs, strict=True)}
     plan = Plan(name, tuple(arms.values()), tuple(sorted({run.seed for run in runs})))
