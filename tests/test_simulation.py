@@ -15,7 +15,7 @@ from builders import devices_of, small, verified
 import feelstream as fs
 from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
-from feelstream.errors import EngineError, PluginError
+from feelstream.errors import EngineError, PluginError, ScenarioError
 from feelstream.evaluation import Held
 from feelstream.learning.contract import Training
 from feelstream.learning.local import MiniBatches
