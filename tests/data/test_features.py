@@ -173,7 +173,7 @@ def test_noise_is_added_once_to_what_is_new() -> None:
 
     for t in range(1, 4):
         told.tell(np.arange(400), Stream(), None, np.random.default_rng(t))  # type: ignore[arg-type]
-        off = (told.total - Stream.stored_features) / UNITS
+        off = (told.snapshot()["total"] - Stream.stored_features) / UNITS
         assert off.var() == pytest.approx(2 * t, rel=0.15)  # 4,000 numbers: a standard error of some 4 %
     last = told.stored
     told.tell(np.arange(400), Stream(), None, np.random.default_rng(9))  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from stopped import goes_on_bit_for_bit, stop_in
 
 import feelstream as fs
 from feelstream.columns import FORMAT
-from feelstream.errors import RunError
+from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.replaying import replay
 from feelstream.run import files as run_files
@@ -272,7 +272,7 @@ def test_any_seed_name_and_infinite_setting_survive_the_files(tmp_path: Path) ->
     assert stored.rounds.equals(run.rounds)
     assert fs.verify(directory).ok
     assert simulate_in(directory, small("policy.V=inf"), seed).rounds.equals(run.rounds)  # type: ignore[arg-type]
-    with pytest.raises(RunError, match="seed must be 0 or more, not -1"):
+    with pytest.raises(ScenarioError, match="seed must be 0 or more, not -1"):
         fs.simulate(small(), seed=-1)
 
 
