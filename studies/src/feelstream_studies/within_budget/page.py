@@ -19,7 +19,6 @@ from feelstream_studies.within_budget.configurations import (
     EVERYONE,
     LABEL_FREE,
     LABELS,
-    MORE,
     ON_TWO,
     SCENARIOS,
     SLOWED,
@@ -39,6 +38,7 @@ HEADS = (
     "devices a round",
 )
 OTHERS = [way for way in WAYS if way not in (EVERYONE, LABELS, LABEL_FREE)]
+GOALS = {"labels, end": 5, "labels, run": 5, "everyone": len(SCENARIOS)}  # in how many scenarios, as registered
 NONE = "–"
 Row = dict[str, Any]
 
@@ -75,6 +75,7 @@ def _pictures(table: pl.DataFrame) -> dict[str, Figure]:
 def text(table: tables.Table) -> str:
     rows = table.rows
     played = [name for name in SCENARIOS if row_of(rows, name, LABELS)]
+    goals = _goals(rows, played)
     return markdown(
         f"{HERE}/results.md.j2",
         about=table.about,
@@ -86,9 +87,10 @@ def text(table: tables.Table) -> str:
         others={name: [_percent(row_of(rows, name, way)) for way in OTHERS] for name in played},
         ways=OTHERS,
         cores=[cells for name in ON_TWO for core in CORES if (cells := _core(rows, name, core))],
-        grown=[cells for name in ON_TWO for devices in DEVICES if (cells := _grown(rows, name, devices, LABELS))],
-        more=[cells for name in ON_TWO for way in (LABELS, *MORE) if (cells := _grown(rows, name, 400, way))],
-        goals=_goals(rows, played),
+        devices=" / ".join(str(devices) for devices in DEVICES),
+        grown=[cells for name in ON_TWO if (cells := _grown(rows, name))],
+        goals=goals,
+        missed=any(len(goals[name][0]) < least for name, least in GOALS.items()),
     )
 
 
@@ -158,13 +160,16 @@ def _core(rows: pl.DataFrame, name: str, core: str) -> list[str] | None:
     ]  # fmt: skip
 
 
-def _grown(rows: pl.DataFrame, name: str, devices: int, way: str) -> list[str] | None:
-    row = row_of(rows, of_devices(name, devices), way)
-    if row is None:
+def _grown(rows: pl.DataFrame, name: str) -> list[str] | None:
+    """Of K as in DEVICES: devices a round, the part of the budget, and both accuracies."""
+    there = [row for devices in DEVICES if (row := row_of(rows, of_devices(name, devices), LABELS))]
+    if not there:
         return None
-    fields = "as it is" if way == LABELS else f"`{way}`"
-    spent = f"{row['energy_over_budget']:.2f}"
-    return [f"`{name}`", f"{devices}", fields, f"{row['devices_a_round']:.1f}", spent, _percent(row), _whole(row)]
+    each = (
+        [f"{row['devices_a_round']:.1f}" for row in there], [f"{row['energy_over_budget']:.2f}" for row in there],
+        [_percent(row) for row in there], [_percent(row, "accuracy_area") for row in there],
+    )  # fmt: skip
+    return [f"`{name}`", *(" / ".join(values) for values in each)]
 
 
 def by_scenario(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -198,12 +203,8 @@ def _worst(row: Row | None) -> str:
     return NONE if row is None or row["worst_device"] is None else f"{row['worst_device']:.2f}"
 
 
-def _percent(row: Row | None) -> str:
-    return NONE if row is None or row["late_accuracy"] is None else f"{100 * row['late_accuracy']:.1f}"
-
-
-def _whole(row: Row) -> str:
-    return NONE if row["accuracy_area"] is None else f"{100 * row['accuracy_area']:.1f}"
+def _percent(row: Row | None, name: str = "late_accuracy") -> str:
+    return NONE if row is None or row[name] is None else f"{100 * row[name]:.1f}"
 
 
 def _part(own: Row | None, other: Row | None) -> str:
