@@ -25,7 +25,7 @@ from feelstream.testing.kinds import KINDS
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SOURCE = Path(feelstream.__file__ or "").parents[1]
 SMOKE = ["scale.py", "theorem.py", "learning.py", "studies.py", "growth.py"]
-OF_FLOWER = ["label_noise.py", "flower_scale.py", "flower_value.py", "flower.py"]
+OF_FLOWER = ["label_noise.py", "flower_scale.py", "flower_value.py", "flower_real.py", "flower.py"]
 
 
 def started(script: str, *options: str, cwd: Path) -> str:
