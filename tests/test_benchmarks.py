@@ -237,6 +237,32 @@ def test_the_page_of_peers_is_made_from_its_table(benchmark: Any) -> None:
     assert panels == ["MNIST, n = 2", "MNIST, n = 4", "CIFAR-10, n = 10"]
 
 
+def test_the_page_of_a_real_federation_is_made_from_its_table(benchmark: Any) -> None:
+    pytest.importorskip("flwr", reason="needs Flower: install feelstream[flower]")
+    real: ModuleType = benchmark("flower_real")
+    said = (real.DOCS / "flower-value.md").read_text(encoding="utf-8")
+    table = real.tables.read(real.DOCS / "flower-value.csv").rows
+    assert said == real.with_table(said, table), (
+        "docs/flower-value.md is stale; run python benchmarks/flower_real.py --page"
+    )
+    assert len(said.split()) <= 350
+    assert len(real.figure_of(table).axes[0].lines) == 1 + table.select("seed", "policy").n_unique()
+
+
+def test_a_run_that_stays_below_the_wanted_accuracy_counts_whole(benchmark: Any) -> None:
+    pytest.importorskip("flwr", reason="needs Flower: install feelstream[flower]")
+    real: ModuleType = benchmark("flower_real")
+    accuracy = {"balanced": [0.5, 0.8, 0.9, 0.9], "random": [0.9, 0.7, 0.7, 0.9], "select_all": [0.9, 0.9, 0.9, 0.9]}
+    table = pl.concat(
+        pl.DataFrame({"seed": 1, "policy": policy, "round": range(1, 5), "accuracy": found, "joules": [1.0, 2, 3, 4]})
+        for policy, found in accuracy.items()
+    )
+    found = real.reached(table)
+    assert found["round"].to_list() == [4, 4, 3]
+    assert found["there"].to_list() == [True, False, True]
+    assert real.saving(found, "select_all", "joules")[0] == pytest.approx(-1 / 3)
+
+
 def test_the_engine_page_has_a_place_for_its_tables(benchmark: Any) -> None:
     engine = benchmark("engine")
     before = engine.PAGE.read_text()
