@@ -196,15 +196,10 @@ def _growth(table: tables.Table) -> Row:
     last = pl.col(sizes[-1])
     quick = table.rows.filter(last < QUICK_MS)
     slow = table.rows.filter(last.is_null() | (last >= QUICK_MS))
-    rows = [
-        [
-            f"`{row['policy']}`",
-            *(_few(row[name]) for name in sizes),
-            f"{row['exponent'] or 0:.2f}",
-            f"{row['megabytes']:.0f}",
-        ]
-        for row in slow.rows(named=True)
-    ]
+    rows = []
+    for row in slow.rows(named=True):
+        exponent = "–" if row["exponent"] is None else f"{row['exponent']:.2f}"
+        rows.append([f"`{row['policy']}`", *(_few(row[name]) for name in sizes), exponent, f"{row['megabytes']:.0f}"])
     over = slow.filter(last > 1000)["policy"].to_list()
     return {
         "about": table.about,

@@ -20,8 +20,6 @@ from feelstream_studies.silicon.configurations import (
     LAWS,
     REFERENCE,
     SCENARIOS,
-    TRAINED_ON,
-    TRAINED_UNDER,
 )
 from feelstream_studies.silicon.figure import figure_of
 from feelstream_studies.silicon.findings import Ranking, per_run, rankings, savings
@@ -71,9 +69,6 @@ def text(saved: tables.Table, ranked: tables.Table) -> str:
         half={each: found for each in SCENARIOS if (found := _range(table, each, "balanced_joint", "half"))},
         savings={each: _certain(table, each) for each in SCENARIOS},
         orders=_orders(ranked.rows),
-        trained_on=TRAINED_ON,
-        trained_under=TRAINED_UNDER,
-        accuracies=_accuracies(table, TRAINED_ON),
     )
 
 
@@ -127,18 +122,3 @@ def _saving(row: dict[str, float] | None) -> str:
         return "trains nobody"
     half = "" if row["low"] is None else f" ± {50 * (row['high'] - row['low']):.1f}"
     return f"{100 * row['saving']:.1f}{half}".replace("-", "−")
-
-
-def _accuracies(table: pl.DataFrame, scenario: str) -> Rows:
-    """Of those that were trained: accuracy in the last fifth of the rounds."""
-    some = table.filter(scenario=scenario, budget=BUDGETS[0]).drop_nulls("accuracy")
-    known = {(row["policy"], row["law"]): row for row in some.rows(named=True)}
-    names = some["policy"].unique(maintain_order=True)
-    return [(name, [_accuracy(known.get((name, law))) for law in TRAINED_UNDER]) for name in names]
-
-
-def _accuracy(row: dict[str, float] | None) -> str:
-    if row is None:
-        return "not trained"
-    low, high = row["accuracy_low"], row["accuracy_high"]
-    return f"{100 * row['accuracy']:.1f}{'' if low is None else f' ± {50 * (high - low):.1f}'}"
