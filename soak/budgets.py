@@ -46,12 +46,8 @@ class Budgets(Scenarios):
         tables["policy"] = {"name": BalancedJoint.tag, "size": draw.randint(1, tables["system"]["devices"])}
         for name in ("pace", "knows"):
             tables["policy"][name] = fields.drawn(draw, BalancedJoint, name)
-        for name in ("lead", "tolerance", "scarcity"):  # any value keeps the promise; half of the time the usual one
+        for name in ("lead", "price", "scarcity", "spread"):  # any value keeps the promise; often the usual one
             if draw.random() < 0.5:
                 tables["policy"][name] = draw.choice([fields.drawn(draw, BalancedJoint, name), draw.uniform(0.01, 5.0)])
-        if draw.random() < 0.5:
-            tables["policy"] |= {"haste": draw.uniform(1.0, 4.0), "peak": draw.choice([0.1, 1.0, 2.5, 1e6])}
-        if draw.random() < 0.5:
-            tables["policy"]["lead_part"] = fields.drawn(draw, BalancedJoint, "lead_part")
         tables["trace"] = {"level": "full"}
         return tables
