@@ -179,11 +179,11 @@ def figure_of(table: pl.DataFrame) -> Figure:
                     name = policy if i == 0 else None
                     shown = {"color": style.light, "linestyle": style.mpl_dash, "linewidth": 1.0, "label": name}
                     axes.plot(run[what], 100 * run["accuracy"], **shown)
-            axes.axhline(100 * WANTED, **pages.BUDGET_LINE)
+            axes.axhline(100 * WANTED, label=f"{100 * WANTED:.0f} %", **pages.BUDGET_LINE)
             axes.set(xscale="log", xlabel=label)
             axes.set_xticks(ticks, [f"{tick}" for tick in ticks])
             axes.minorticks_off()
-        grid[0].set_ylabel("Accuracy, %")
+        grid[0].set_ylabel("Accuracy, mean of 3 rounds, %")
         pages.legend_below(figure, grid)
     return figure
 

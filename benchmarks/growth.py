@@ -221,7 +221,11 @@ def main() -> None:
         said = f"Measured on {about}.\n\n{table(rows)}"
         PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), said), encoding="utf-8")
     if asked.page and devices:
-        facts = {"Command": "python benchmarks/growth.py --axes K --policies all --page", "Machine": about}
+        facts = {
+            "Command": "python benchmarks/growth.py --axes K --policies all --page",
+            "Machine": about,
+            "Without": "policies that ask devices for reports",
+        }
         tables.write(TABLE, tables.Table(pl.DataFrame(devices), facts), digits=3)
 
 

@@ -142,7 +142,7 @@ def test_the_page_is_made_from_its_table() -> None:
     assert set(own["scenario"]) == set(SCENARIOS)
     assert set(own["seeds"]) == {20}
     assert [axes.get_xlabel() for axes in overview_figure(table.rows).axes] == [
-        "Accuracy, last fifth (%)",
+        "Accuracy, last fifth (%), 95 % interval",
         "Energy / budget",
     ]
     assert len(devices_figure(table.rows).axes[0].containers) == len(ON_TWO)

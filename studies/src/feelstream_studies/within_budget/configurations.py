@@ -61,6 +61,7 @@ class Way:
 
 
 EVERYONE, FEDAVG, SLOWED = "everyone", "everyone, FedAvg", "everyone, slowed down"
+PLAIN = "told labels, FedAvg"
 LABELS, LABEL_FREE = "told labels", "told a sketch"
 WAYS: dict[str, Way] = {
     EVERYONE: Way("select_all", seeds=None),
@@ -71,7 +72,7 @@ WAYS: dict[str, Way] = {
     "told outputs": Way(OURS, (*SERVER, *OUTPUTS)),
     "told outputs, ε = 1": Way(OURS, (*SERVER, *OUTPUTS, "data.features.noise=1.0")),
     "told sizes": Way("balanced_joint(size=K,knows=sizes)"),
-    "told labels, FedAvg": Way(OURS, ()),
+    PLAIN: Way(OURS, ()),
 }
 ON_CORES = (EVERYONE, SLOWED, LABELS, LABEL_FREE)
 # A budget pays as many of the cheapest turns as the paper's 0.5 mJ do under λ c f².

@@ -44,7 +44,7 @@ def overview_figure(table: pl.DataFrame) -> Figure:
         _against_budget(energy, spent)
         accuracy.set_yticks(range(len(names)), names)
         accuracy.set_ylim(len(names) - 0.5, -0.5)  # the first at the top, as in the table
-        accuracy.set_xlabel("Accuracy, last fifth (%)")
+        accuracy.set_xlabel("Accuracy, last fifth (%), 95 % interval")
         energy.set_xlabel("Energy / budget")
         pages.legend_below(figure, [accuracy, energy])
     return figure

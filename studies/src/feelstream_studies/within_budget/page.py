@@ -20,6 +20,7 @@ from feelstream_studies.within_budget.configurations import (
     LABEL_FREE,
     LABELS,
     ON_TWO,
+    PLAIN,
     SCENARIOS,
     SLOWED,
     WAYS,
@@ -86,6 +87,7 @@ def text(table: tables.Table) -> str:
         free={name: _free(rows, name) for name in played},
         others={name: [_percent(row_of(rows, name, way)) for way in OTHERS] for name in played},
         ways=OTHERS,
+        factors=_factors(rows),
         cores=[cells for name in ON_TWO for core in CORES if (cells := _core(rows, name, core))],
         devices=" / ".join(str(devices) for devices in DEVICES),
         grown=[cells for name in ON_TWO if (cells := _grown(rows, name))],
@@ -108,6 +110,7 @@ def summary(table: pl.DataFrame) -> str:
     """Like for like first: what `balanced_joint` reaches against everyone with the same server, and what it spends."""
     both = [(row_of(table, name, LABELS), row_of(table, name, LABEL_FREE)) for name in SCENARIOS]
     own, free = ([row for row in each if row] for each in zip(*both, strict=True))
+    plain = [row for name in SCENARIOS if (row := row_of(table, name, PLAIN))]
     everyone = {row["scenario"]: row for row in table.filter(way=EVERYONE).to_dicts()}
     times = [
         everyone[row["scenario"]]["energy_over_budget"] / row["energy_over_budget"]
@@ -118,7 +121,8 @@ def summary(table: pl.DataFrame) -> str:
         f"{HERE}/summary.md.j2",
         scenarios=len(own),
         end=_extremes(own, "late_accuracy_everyone"),
-        fedavg=_extremes(own, "late_accuracy_fedavg"),
+        fedavg=_extremes(plain, "late_accuracy_fedavg"),
+        few=max((row["seeds"] for row in plain), default=0),
         free=_extremes(free, "late_accuracy_everyone"),
         times=[f"{each:.0f}" for each in (min(times), max(times))] if times else None,
         over=max(
@@ -158,6 +162,18 @@ def _core(rows: pl.DataFrame, name: str, core: str) -> list[str] | None:
         f"`{name}` on {core}", *energies[:3], _part(own, there[EVERYONE]), _part(own, there[SLOWED]),
         _gap(own, "late_accuracy_everyone"), _gap(there[LABEL_FREE], "late_accuracy_everyone"),
     ]  # fmt: skip
+
+
+def _factors(rows: pl.DataFrame) -> list[str]:
+    """What slowing everyone down saves, and the policy on top: under λ c f², then on cores; least to greatest."""
+    found = []
+    for names in (list(SCENARIOS), [f"{name} on {core}" for name in ON_TWO for core in CORES]):
+        energies = [[row_of(rows, name, way) for way in (EVERYONE, SLOWED, LABELS)] for name in names]
+        known = [[row["energy_j"] for row in each if row] for each in energies if all(each)]
+        for more, less in ((0, 1), (1, 2)):
+            times = [each[more] / each[less] for each in known if each[less]]
+            found.append(f"{significant(min(times), 2)} to {significant(max(times), 2)}" if times else NONE)
+    return found
 
 
 def _grown(rows: pl.DataFrame, name: str) -> list[str] | None:
