@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from builders import devices_of
 from deployed_clients import FAST, at_node, client, grid_of, growing, model, round_of, told
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 
 import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
@@ -122,6 +122,27 @@ def test_an_app_counts_by_what_comes_with_questions(epsilon: float | None, tmp_p
     assert {len(counts) for counts in counted} == {CELLS}
     report = fs.verify(tmp_path / "run")
     assert report.ok, str(report)
+
+
+def test_a_node_that_lost_its_state_trains_again_when_it_is_next_called(tmp_path: Path) -> None:
+    """Its failed turn is charged; the call after it brings what the server has settled, question or not."""
+    well = counting(True)
+
+    def forgets(context: Context, message: Message) -> Message | None:
+        if round_of(message) == 3 and message.metadata.message_type == "train":
+            context.state.clear()
+        try:
+            return well(context, message)
+        except DeviceError as problem:
+            return Message(Error(2, str(problem)), reply_to=message)  # as a node of Flower does
+
+    strategy = ScheduledFedAvg(
+        scenario(*FAST[:1], "policy.name=select_all"), out=tmp_path / "run", wait_s=0.0, max_report_age=100
+    )
+    strategy.start(grid_of(forgets, well, well), model(), num_rounds=6)
+    turns = devices_of(fs.read(tmp_path / "run")).filter(pl.col("scheduled") & (pl.col("device") == 0))
+    assert turns.filter(~pl.col("transmitted"))["round"].to_list() == [3]
+    assert turns["round"].max() > 3  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("wants_cells", [True, False])

@@ -136,6 +136,16 @@ def test_scheduled_does_what_the_simulator_does(policy: str, tmp_path: Path) -> 
     assert_frame_equal(found.select(columns), simulated.select(columns))
 
 
+def test_devices_may_report_cells_in_a_world(tmp_path: Path) -> None:
+    """What the server has settled for a sketch comes with questions, and reports after training know it too."""
+    sketch = ["data.features.kind=sketch", "data.features.cells=5", "data.features.reference_samples=200"]
+    scenario = fs.preset("tiny", [*BASE, *sketch])
+    start(Scheduled(sampling(), scenario, out=tmp_path / "run"), WorldGrid(scenario, client_app([]), seed=SEED))
+    run = fs.read(tmp_path / "run")
+    assert run.rounds["transmitted"].sum() > 0
+    assert fs.verify(run).ok
+
+
 def test_late_replies_come_late() -> None:
     grid = WorldGrid(fs.preset("tiny", [*BASE, *STRESS]), client_app([]), seed=SEED)
     model, came = RecordDict({"arrays": ArrayRecord([np.zeros(2)])}), list[tuple[int, int]]()

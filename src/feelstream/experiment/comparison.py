@@ -101,7 +101,7 @@ def _by_label(policies: Iterable[Entry | tuple[str | None, Entry]], learns: bool
             name = policy.plugin_name().rpartition(":")[2] if isinstance(entry, Policy) else policy.plugin_name()
             found.setdefault(f"{name}({own})" if own else name, (Override("policy", policy),))
         if called and len(found) > 1:
-            raise ScenarioError(f"compare: '{called}' is the label of {len(found)} policies; give each its own")
+            raise ScenarioError(f"'{called}' is the label of {len(found)} policies; give each its own")
         for label, overrides in found.items():
             whole.setdefault(called or label, overrides)
     return whole

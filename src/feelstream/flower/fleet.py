@@ -86,7 +86,7 @@ class Fleet(Kept):
         self.asking = Asking(scheduler.system.devices, options.devices.max_report_age)
         self.strangers = Notices(noun="node")
         self._unanswered = Unanswered()  # questions, by nodes
-        self._fitted = packed(scheduler.fitted) if scheduler.bounds.features else None
+        self.fitted = packed(scheduler.fitted) if scheduler.bounds.features else None
         self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
 
     @property
@@ -158,7 +158,7 @@ class Fleet(Kept):
             device = self.directory.device_of.get(node)
             used_round = 0 if device is None else int(scheduler.used_round[device])
             if used_round not in contents:
-                contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round), self._fitted)
+                contents[used_round] = question(scheduler.bounds.told(scheduler.round, used_round), self.fitted)
             messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
         waited = exchange(grid, messages, timeout_s, waiting.enough_reports, passing=passing)
         self._unanswered |= {number: (node, scheduler.round) for number, node in waited.unanswered.items()}

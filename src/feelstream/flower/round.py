@@ -30,6 +30,7 @@ from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import Options
 from feelstream.flower.updates import Update, checked_metrics, is_finite, read_update, together
 from feelstream.flower.wire import (
+    FITTED,
     REPORT,
     SERVER,
     Counts,
@@ -94,8 +95,10 @@ class Deployment(Kept):
         for node, content in zip(nodes, contents, strict=False):
             device = self.directory.device_of[node]
             used_round, f_hz = int(scheduler.used_round[device]), scheduler.chosen_hz.get(device)
-            told = scheduler.bounds.told(scheduler.round, used_round, f_hz)
-            sent.append(Message(RecordDict({**content, SERVER: told}), node, MessageType.TRAIN, ttl=ttl))
+            records = {**content, SERVER: scheduler.bounds.told(scheduler.round, used_round, f_hz)}
+            if self.fleet.fitted is not None and device in self.patience.failed:  # it may have lost its state
+                records[FITTED] = self.fleet.fitted
+            sent.append(Message(RecordDict(records), node, MessageType.TRAIN, ttl=ttl))
         self._called += sent
         return sent
 

@@ -38,7 +38,7 @@ from feelstream.evaluation import Evaluator, Measured
 from feelstream.flower.exchange import KEPT
 from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.replay import device_of
-from feelstream.flower.wire import QUERY, REPORT, SERVER
+from feelstream.flower.wire import FITTED, QUERY, REPORT, SERVER
 from feelstream.loop.round import RoundRecord
 from feelstream.loop.simulation import Simulation
 from feelstream.model.system import System
@@ -250,7 +250,8 @@ class WorldGrid(LocalGrid):
         if not world.gain[k] or (lost is not None and lost[self._called.index(k)]):
             return None
         if _of_ours(message):
-            told = Context(1, k + 1, context.node_config, RecordDict(), {})  # the client's own state is not ours
+            fitted = {name: kept for name, kept in context.state.metric_records.items() if name == FITTED}
+            told = Context(1, k + 1, context.node_config, RecordDict(fitted), {})  # the rest of its state is its own
             report = device_of(told, message, world, k, self.dataset).report(gain=float(world.gain[k]))
             reply.content[REPORT] = report.to_record(str(k))
         return reply
