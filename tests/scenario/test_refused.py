@@ -29,6 +29,10 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ((VOLTAGE,), "cpu.profile: every device must have one under cpu.energy.kind = voltage"),
     (("cpu.profile=rk3399-a72",), "cpu.profile: changes nothing under cpu.energy.kind = cubic"),
     (("cpu.frequency_hz=profile",), "cpu.frequency_hz: profile is a range only where there is one; set cpu.profile"),
+    (
+        ('devices.classes=[{share=1.0,frequency_hz="profile"}]',),
+        "cpu.frequency_hz: profile is a range only where there is one; set cpu.profile, or the profile of the class",
+    ),
     ((VOLTAGE, "cpu.profile=rk3399-a73"), "cpu.profile: 'rk3399-a73' is not known; did you mean"),
     ((VOLTAGE, "cpu.profile=rk3308-a35"), r"cpu.frequency_hz: must be at most 1.008e\+09"),
     ((VOLTAGE, "cpu.profile=none.toml"), "cpu.profile: cannot read none.toml"),

@@ -29,6 +29,9 @@ def _from(usual: str | float, least: float = LEAST, most: float = MOST, end: int
     return {"usual": usual, "least": least, "most": most, "end": end}
 
 
+NO_PROFILE = "cpu.frequency_hz: profile is a range only where there is one; set cpu.profile"
+
+
 @dataclass(frozen=True, eq=False)
 class Population:
     """The constants of every device, (K,) each: of all alike, of its class, of the table, the later before the earlier.
@@ -60,6 +63,8 @@ class Population:
             given = [(getattr(one, name), cpu.profile if one.profile is None else one.profile) for one in classes]
             if value == "profile":  # that of each class
                 given = [(own or value, profile) for own, profile in given]
+            if any(own == "profile" and not profile for own, profile in given):
+                raise ScenarioError(f"{NO_PROFILE}, or the profile of the class")
             if classes:
                 own = _by_class([_number(*one, end, np.nan) for one in given], classes, devices)
                 alike = np.where(np.isnan(own), alike, own)
@@ -68,7 +73,7 @@ class Population:
         if scenario.devices.table:
             population = _from_table(scenario.devices.table, population)
         if np.isnan(population.frequency_low_hz).any():
-            raise ScenarioError("cpu.frequency_hz: profile is a range only where there is one; set cpu.profile")
+            raise ScenarioError(NO_PROFILE)
         return population
 
 
