@@ -64,6 +64,13 @@ def test_it_stops_with_a_sentence(answers: list[Answer], reason: str, tmp_path: 
         fs.read(tmp_path / "run")
 
 
+def test_devices_that_hold_nothing_at_first_are_asked_again_in_the_next_round(tmp_path: Path) -> None:
+    late = client(lambda t: [0, 0, 0] if t < 3 else growing(t))
+    strategy(out=tmp_path / "run", max_report_age=5).start(grid_of(late, late), model(), num_rounds=5)
+    rounds = fs.read(tmp_path / "run").rounds.select("round", "transmitted")
+    assert [t for t, sent in rounds.iter_rows() if sent] == [3, 4, 5]
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [

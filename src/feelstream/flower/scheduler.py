@@ -106,9 +106,12 @@ class Scheduler(Kept):
 
     @property
     def unknown(self) -> Flags:
-        """(K,) who has to be asked before scheduling: no report yet, or one that is too old."""
+        """(K,) who has to be asked before scheduling: no report yet, or one that is too old.
+
+        While nobody is known to hold any data, every report of an earlier round is.
+        """
         age = self.report_age
-        return (age < 0) | (age > self.max_report_age)
+        return (age < 0) | (age > (self.max_report_age if self.stored_labels.any() else 0))
 
     @property
     def stored(self) -> Ids:
