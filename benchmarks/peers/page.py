@@ -195,6 +195,7 @@ def _growth(table: tables.Table) -> Row:
     sizes = [name for name in table.rows.columns if name.startswith("ms_")]
     last = pl.col(sizes[-1])
     quick = table.rows.filter(last < QUICK_MS)
+    times = sorted(quick[sizes[-1]].to_list())
     slow = table.rows.filter(last.is_null() | (last >= QUICK_MS))
     rows = []
     for row in slow.rows(named=True):
@@ -206,8 +207,7 @@ def _growth(table: tables.Table) -> Row:
         "rows": rows,
         "over": [f"`{name}`" for name in over],
         "quick": len(quick),
-        "times": [_few(quick[sizes[-1]].min()), _few(quick[sizes[-1]].max())],
-        "most": f"{max(quick['exponent'].max(), 0):.2f}",
+        "times": [_few(times[0]), _few(times[-1])],
     }
 
 

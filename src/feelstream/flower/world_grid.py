@@ -250,8 +250,9 @@ class WorldGrid(LocalGrid):
         if not world.gain[k] or (lost is not None and lost[self._called.index(k)]):
             return None
         if _of_ours(message):
-            fitted = {name: kept for name, kept in context.state.metric_records.items() if name == FITTED}
-            told = Context(1, k + 1, context.node_config, RecordDict(fitted), {})  # the rest of its state is its own
+            told = Context(1, k + 1, context.node_config, RecordDict(), {})  # the client's own state is not ours
+            if FITTED in context.state:
+                told.state[FITTED] = context.state[FITTED]
             report = device_of(told, message, world, k, self.dataset).report(gain=float(world.gain[k]))
             reply.content[REPORT] = report.to_record(str(k))
         return reply

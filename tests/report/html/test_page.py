@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -190,9 +191,9 @@ def test_runs_that_were_made_one_by_one_are_seeds_of_their_scenario(tmp_path):
     assert failed(results, played=False) == []
     fs.simulate("tiny", 0, V=0.1, rounds=2, engine="none", out=tmp_path / "again")
     assert [arm.label for arm in report.results_in(tmp_path).plan.arms] == ["a", "again", "b", "c"]
-    own = {"energy_budget_j": [0.01 * k for k in range(10)], "rounds": 2, "engine": "none"}
-    for name, fields in (("by device", own), ("for all", own | {"energy_budget_j": 0.05})):
-        fs.simulate("tiny", out=tmp_path / "long" / name, **fields)
+    budgets: dict[str, Any] = {"by device": [0.01 * k for k in range(10)], "for all": 0.05}
+    for name, budget_j in budgets.items():
+        fs.simulate("tiny", out=tmp_path / "long" / name, energy_budget_j=budget_j, rounds=2, engine="none")
     assert [arm.label for arm in report.results_in(tmp_path / "long").plan.arms] == ["by device", "for all"]
 
 
